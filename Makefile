@@ -1,0 +1,58 @@
+# make demo  : from nothing to a searched, woken, traversed memory
+# make test  : every test, on the embedded PostgreSQL 18 (or GRAPHIUM_TEST_DSN, or a container)
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+T ?= tests
+
+.PHONY: venv demo test test-pg17 lint fmt types snapshots freeze bench docs clean-venv
+
+venv: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: venv
+	$(BIN)/python -m graphium_db.demo
+
+test: venv
+	$(BIN)/python -m pytest -q $(T)
+
+# The same suite on Debian 13's PostgreSQL 17 in a chroot; says why when the root cannot be built.
+test-pg17: venv
+	scripts/pg17-root run $(BIN)/python -m pytest -q $(T)
+
+lint: venv
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python scripts/lint_sql.py
+
+fmt: venv
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+types: venv
+	$(BIN)/mypy
+
+# Rewrites tests/snapshots/*.txt from a fresh database; read the diff before you commit it.
+snapshots: venv
+	GRAPHIUM_WRITE_SNAPSHOTS=1 $(BIN)/python -m pytest -q tests/deploy/test_snapshots.py
+
+# Records the hash of every migration as released: from then on an edit is refused.
+freeze: venv
+	$(BIN)/python -m graphium_db.deploy.tree freeze
+
+bench: venv
+	$(BIN)/python -m benchmarks
+
+docs: venv
+	$(BIN)/python scripts/sql_reference.py
+
+clean-venv:
+	rm -rf $(VENV)
