@@ -1,0 +1,98 @@
+-- Functions that stored values depend on. They never change: another rule is another version beside this one.
+set local role graphium_owner;
+set local lock_timeout = '10s';
+
+-- Time-ordered ids (UUID version 7). PostgreSQL 18 has them, and keeps them in order inside one session;
+-- for 17 the same layout is built from the clock, its 12 sub-millisecond bits included (RFC 9562, method 3).
+do $new_id$
+begin
+  if current_setting('server_version_num')::int >= 180000 then
+    create or replace function graphium_private.new_id() returns uuid
+      language sql volatile parallel safe security invoker set search_path = ''
+      return uuidv7();
+  else
+    create or replace function graphium_private.new_id() returns uuid
+      language plpgsql volatile parallel safe security invoker set search_path = ''
+    as $body$
+    declare
+      v_micros bigint := floor(extract(epoch from clock_timestamp()) * 1000000);
+      v_id bytea := uuid_send(gen_random_uuid());
+      v_fraction int := ((v_micros % 1000) * 4096) / 1000;
+    begin
+      v_id := overlay(v_id placing substring(int8send(v_micros / 1000) from 3) from 1 for 6);
+      v_id := set_byte(v_id, 6, 112 | (v_fraction >> 8));
+      v_id := set_byte(v_id, 7, v_fraction & 255);
+      return encode(v_id, 'hex')::uuid;
+    end
+    $body$;
+  end if;
+end
+$new_id$;
+comment on function graphium_private.new_id() is 'A fresh time-ordered uuid (version 7).';
+revoke all on function graphium_private.new_id() from public;
+grant execute on function graphium_private.new_id() to graphium_keeper;
+
+-- The fold: texts that fold alike are the same statement. NFC, white space, quotes and dashes, the final full stop or
+-- exclamation mark (never the question mark), and case, except in tokens whose case means something: those with a
+-- digit, a path character or a capital after their first letter (iPhone, O'Brien, US, /srv/Data, v2B).
+-- Not NFKC: 10² is not 102. Joiners (U+200C, U+200D) stay: in Persian, Indic scripts and emoji they carry meaning.
+create function graphium_private.fold_v1(content text) returns text
+  language plpgsql immutable strict parallel safe security invoker set search_path = ''
+as $fold$
+declare
+  v_text text := normalize(content, NFC);
+  v_stripped text;
+begin
+  v_text := translate(v_text, U&'\2018\2019\201A\201B\201C\201D\201E\201F\00AB\00BB\2010\2011\2012\2013\2014\2015\2212',
+                              $$''''""""""-------$$);
+  -- soft hyphen, zero-width space, direction marks, word joiner, byte order mark: seen by nobody
+  v_text := translate(v_text, U&'\00AD\200B\200E\200F\2060\FEFF', '');
+  v_text := btrim(regexp_replace(v_text, '[\u0009-\u000D\u0020\u0085\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000]+', ' ', 'g'), ' ');
+  -- a mark that stands alone (git add .) is a word, not punctuation
+  v_stripped := regexp_replace(v_text, U&'([^ .!\3002\FF0E\FF01\0964])[.!\3002\FF0E\FF01\0964]+$', '\1');
+
+  if v_stripped = lower(v_stripped collate pg_catalog.pg_c_utf8) then
+    return v_stripped;
+  end if;
+  return (
+    select string_agg(
+             case when w.word = w.lowered
+                    or w.word ~ '[[:digit:]/\\_@:=#~%&$*+<>|^{}]' collate pg_catalog.pg_c_utf8
+                    or w.word ~ '[^.]\.[^.]' collate pg_catalog.pg_c_utf8
+                    or w.after_first <> lower(w.after_first collate pg_catalog.pg_c_utf8)
+                  then w.word else w.lowered end, ' ' order by w.n)
+      from (select t.word, t.n, lower(t.word collate pg_catalog.pg_c_utf8) as lowered,
+                   substr(regexp_replace(t.word, '^[^[:alpha:]]+' collate pg_catalog.pg_c_utf8, ''), 2) as after_first
+              from string_to_table(v_stripped, ' ') with ordinality as t(word, n)) as w);
+end
+$fold$;
+comment on function graphium_private.fold_v1(text) is
+  'The careful fold, version 1: two texts with equal folds are the same statement. Stored hashes depend on it, so it never changes.';
+
+create function graphium_private.fold_hash_v1(content text) returns bytea
+  language plpgsql immutable strict parallel safe security invoker set search_path = ''
+as $hash$
+begin
+  -- convert_to() is only STABLE, for databases whose conversions change; UTF-8 to UTF-8 never does
+  return substring(sha256(convert_to(graphium_private.fold_v1(content), 'UTF8')) for 16);
+end
+$hash$;
+comment on function graphium_private.fold_hash_v1(text) is 'The first 16 bytes of SHA-256 over fold_v1().';
+
+revoke all on function graphium_private.fold_v1(text), graphium_private.fold_hash_v1(text) from public;
+grant execute on function graphium_private.fold_v1(text), graphium_private.fold_hash_v1(text) to graphium_keeper;
+
+-- The lexical document. A tsvector holds at most 1 MB of distinct words: of a text beyond that, words found in its
+-- first 200,000 characters count.
+create function graphium_private.lexemes_v1(content text) returns tsvector
+  language plpgsql immutable strict parallel safe security invoker set search_path = ''
+as $lexemes$
+begin
+  return to_tsvector('pg_catalog.english', content);
+exception when program_limit_exceeded then
+  return to_tsvector('pg_catalog.english', left(content, 200000));
+end
+$lexemes$;
+comment on function graphium_private.lexemes_v1(text) is 'The words of a statement as a search document.';
+revoke all on function graphium_private.lexemes_v1(text) from public;
+grant execute on function graphium_private.lexemes_v1(text) to graphium_keeper;
