@@ -1,0 +1,111 @@
+-- Who the caller is. Decided by session_user, because inside definer functions current_user is not the caller, and
+-- SET ROLE must not change who one is:
+--   1. a login role with a row in graphium.principals is that tenant with at most those scopes; the setting
+--      graphium.scopes can narrow them ('{}': none; unset or '': not narrowed), and nothing can widen them
+--   2. a member of graphium_admin names a tenant in the setting graphium.tenant and holds all of its scopes
+--   3. a member of graphium_app names tenant and scopes (graphium.tenant, graphium.scopes)
+--   4. anyone else is nobody. So is a blank or unknown tenant: everything fails closed.
+-- Keeper-owned: a policy helper that read the tables it protects would recurse.
+set local role graphium_keeper;
+
+create or replace function graphium_private._resolve_caller(out tenant_id uuid, out tenant text, out scopes text[], out role text, out source text)
+  language plpgsql stable parallel safe security definer set search_path = ''
+as $resolve_caller$
+declare
+  v_narrowed text := nullif(current_setting('graphium.scopes', true), '');
+begin
+  select t.id, t.slug, p.scopes, 'principal', 'principals'
+    into tenant_id, tenant, scopes, role, source
+    from graphium.principals p
+    join graphium.tenants t on t.slug = p.tenant
+   where p.role_name = session_user;
+  if found then
+    if v_narrowed is not null then
+      scopes := array(select s from unnest(scopes) as s where s = any (v_narrowed::text[]) order by s collate "C");
+    end if;
+    return;
+  end if;
+
+  if pg_has_role(session_user, 'graphium_admin', 'member') then
+    role := 'admin';
+  elsif pg_has_role(session_user, 'graphium_app', 'member') then
+    role := 'app';
+  end if;
+  if role is not null then
+    select t.id, t.slug, 'setting' into tenant_id, tenant, source
+      from graphium.tenants t
+     where t.slug = current_setting('graphium.tenant', true);
+  end if;
+  scopes := '{}';
+  if tenant_id is not null then
+    if role = 'admin' then
+      scopes := null; -- all of them
+    elsif v_narrowed is not null then
+      scopes := v_narrowed::text[];
+    end if;
+  end if;
+end
+$resolve_caller$;
+comment on function graphium_private._resolve_caller() is
+  'Tenant and scopes of the session''s user. No tenant: tenant_id is NULL and scopes are empty. An admin: scopes are NULL, which means all.';
+revoke all on function graphium_private._resolve_caller() from public;
+grant execute on function graphium_private._resolve_caller() to graphium_owner, graphium_cypher;
+
+-- The two policy helpers. Policies call them as (select f()), so once per statement and not per row.
+create or replace function graphium_private.caller_tenant_id() returns uuid
+  language sql stable parallel safe security definer set search_path = ''
+  return (graphium_private._resolve_caller()).tenant_id;
+comment on function graphium_private.caller_tenant_id() is 'Policy helper: the caller''s tenant, or NULL.';
+revoke all on function graphium_private.caller_tenant_id() from public;
+grant execute on function graphium_private.caller_tenant_id() to graphium_reader, graphium_owner, graphium_cypher;
+
+create or replace function graphium_private.caller_scopes() returns text[]
+  language sql stable parallel safe security definer set search_path = ''
+  return (graphium_private._resolve_caller()).scopes;
+comment on function graphium_private.caller_scopes() is 'Policy helper: the caller''s scopes; NULL for an admin, who holds all.';
+revoke all on function graphium_private.caller_scopes() from public;
+grant execute on function graphium_private.caller_scopes() to graphium_reader, graphium_owner, graphium_cypher;
+
+create or replace function graphium_private._require_caller() returns uuid
+  language plpgsql stable parallel safe security definer set search_path = ''
+as $require_caller$
+declare
+  v_tenant_id uuid := graphium_private.caller_tenant_id();
+begin
+  if v_tenant_id is null then
+    perform graphium_private._raise_error('MG001', 'no tenant is set for this session, or it is not known',
+      'A trusted application calls graphium.set_caller(tenant => …, scopes => …) in each transaction; a person or a tool uses a login role bound by graphium.add_principal().');
+  end if;
+  return v_tenant_id;
+end
+$require_caller$;
+comment on function graphium_private._require_caller() is 'The caller''s tenant id, or MG001.';
+revoke all on function graphium_private._require_caller() from public;
+grant execute on function graphium_private._require_caller() to graphium_owner, graphium_cypher;
+
+-- Admin functions without a tenant of their own (create_tenant) ask only for the role.
+create or replace function graphium_private._require_admin_role() returns void
+  language plpgsql stable parallel safe security definer set search_path = ''
+as $require_admin_role$
+begin
+  if (graphium_private._resolve_caller()).role is distinct from 'admin' then
+    raise exception using errcode = 'insufficient_privilege', message = 'only a member of graphium_admin may call this function',
+      hint = 'Connect as a login role that is a member of graphium_admin and is not bound to a tenant by graphium.principals.';
+  end if;
+end
+$require_admin_role$;
+comment on function graphium_private._require_admin_role() is 'Refuses everybody but a member of graphium_admin.';
+revoke all on function graphium_private._require_admin_role() from public;
+grant execute on function graphium_private._require_admin_role() to graphium_owner;
+
+create or replace function graphium_private._require_admin() returns uuid
+  language plpgsql stable parallel safe security definer set search_path = ''
+as $require_admin$
+begin
+  perform graphium_private._require_admin_role();
+  return graphium_private._require_caller();
+end
+$require_admin$;
+comment on function graphium_private._require_admin() is 'The tenant that the calling admin named, or an error.';
+revoke all on function graphium_private._require_admin() from public;
+grant execute on function graphium_private._require_admin() to graphium_owner;

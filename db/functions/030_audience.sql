@@ -1,0 +1,93 @@
+-- Audiences: what required_scopes mean. Empty, or with 'public' among them: everyone in the tenant ("open").
+set local role graphium_owner;
+
+-- Inlined into every policy, so it has no SET; its two operators are written with their schema. The caller's scopes
+-- stand in it once: a sub-select in an argument that is used twice would not be inlined. NULL scopes are an admin's.
+create or replace function graphium_private.is_visible(required_scopes text[], caller_scopes text[]) returns boolean
+  language sql immutable parallel safe security invoker
+as $is_visible$
+  select pg_catalog.cardinality(required_scopes) operator(pg_catalog.=) 0
+      or 'public' operator(pg_catalog.=) any (required_scopes)
+      or required_scopes operator(pg_catalog.&&) coalesce(caller_scopes, required_scopes)
+$is_visible$;
+comment on function graphium_private.is_visible(text[], text[]) is
+  'The rule: a row is visible when its audience is open or the caller holds at least one of its scopes. NULL caller_scopes: all.';
+revoke all on function graphium_private.is_visible(text[], text[]) from public;
+grant execute on function graphium_private.is_visible(text[], text[]) to graphium_reader, graphium_owner, graphium_keeper, graphium_cypher;
+
+create or replace function graphium_private._audience(required_scopes text[]) returns text[]
+  language sql immutable strict parallel safe security invoker
+as $audience$
+  select case when 'public' operator(pg_catalog.=) any (required_scopes) then '{}'::pg_catalog.text[] else required_scopes end
+$audience$;
+comment on function graphium_private._audience(text[]) is
+  'Canonical form of stored (sorted, distinct) scopes: audiences are the same exactly when these are equal. Inlined, hence no SET.';
+revoke all on function graphium_private._audience(text[]) from public;
+grant execute on function graphium_private._audience(text[]) to graphium_keeper;
+
+create or replace function graphium_private._audience_includes(wider text[], narrower text[]) returns boolean
+  language sql immutable strict parallel safe security invoker
+as $audience_includes$
+  select pg_catalog.cardinality(graphium_private._audience(wider)) operator(pg_catalog.=) 0
+      or (pg_catalog.cardinality(graphium_private._audience(narrower)) operator(pg_catalog.>) 0
+          and narrower operator(pg_catalog.<@) wider)
+$audience_includes$;
+comment on function graphium_private._audience_includes(text[], text[]) is
+  'Whether everybody who may see a row with the audience `narrower` may see one with `wider`. Inlined, hence no SET.';
+revoke all on function graphium_private._audience_includes(text[], text[]) from public;
+grant execute on function graphium_private._audience_includes(text[], text[]) to graphium_keeper;
+
+create or replace function graphium_private._clean_scopes(scopes text[], argument text) returns text[]
+  language plpgsql immutable parallel safe security invoker set search_path = ''
+as $clean_scopes$
+declare
+  v_scope text;
+  v_clean text[] := '{}';
+begin
+  foreach v_scope in array coalesce(scopes, '{}') loop
+    v_clean := v_clean || graphium_private._clean_name(v_scope, argument || ': a scope', 200);
+  end loop;
+  return array(select distinct s collate "C" from unnest(v_clean) as s order by 1);
+end
+$clean_scopes$;
+comment on function graphium_private._clean_scopes(text[], text) is
+  'Scopes as they are stored: NFC, trimmed, distinct, sorted by code point; blank or NULL ones are refused (MG008).';
+revoke all on function graphium_private._clean_scopes(text[], text) from public;
+grant execute on function graphium_private._clean_scopes(text[], text) to graphium_keeper;
+
+create or replace function graphium_private._clean_name(name text, argument text, longest int default 200) returns text
+  language plpgsql immutable parallel safe security invoker set search_path = ''
+as $clean_name$
+declare
+  v_name text := normalize(regexp_replace(name,
+    '^[\u0009-\u000D\u0020\u0085\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000]+|[\u0009-\u000D\u0020\u0085\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000]+$', '', 'g'), NFC);
+begin
+  if v_name is null or v_name = '' then
+    perform graphium_private._raise_error('MG008', format('%s must not be NULL or blank', argument),
+      format('Give a text of 1 to %s characters.', longest));
+  elsif char_length(v_name) > longest then
+    perform graphium_private._raise_error('MG008', format('%s is %s characters long, at most %s are allowed', argument, char_length(v_name), longest),
+      'Shorten it; long text belongs in a statement.');
+  end if;
+  return v_name;
+end
+$clean_name$;
+comment on function graphium_private._clean_name(text, text, int) is
+  'A name as it is stored: trimmed of Unicode white space, NFC, 1 to `longest` characters; else MG008 names the argument.';
+revoke all on function graphium_private._clean_name(text, text, int) from public;
+grant execute on function graphium_private._clean_name(text, text, int) to graphium_keeper;
+
+-- Nobody writes a row that he could not read (the policies' WITH CHECK says so too, less helpfully).
+create or replace function graphium_private._require_held(scopes text[], argument text) returns void
+  language plpgsql stable parallel safe security definer set search_path = ''
+as $require_held$
+begin
+  if not graphium_private.is_visible(scopes, graphium_private.caller_scopes()) then
+    perform graphium_private._raise_error('MG006', format('%s: the caller holds none of the scopes {%s}, so could not read what it writes', argument, array_to_string(scopes, ', ')),
+      'Include a scope that the caller holds, or leave the audience open.');
+  end if;
+end
+$require_held$;
+comment on function graphium_private._require_held(text[], text) is 'MG006 unless the caller could read a row with this audience.';
+revoke all on function graphium_private._require_held(text[], text) from public;
+grant execute on function graphium_private._require_held(text[], text) to graphium_keeper;

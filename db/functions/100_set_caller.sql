@@ -1,0 +1,34 @@
+-- Names the caller for the transaction (or, with is_local => false, for the session). A trusted application calls it at
+-- the start of each transaction; an admin names the tenant he works for; a principal may only narrow his own scopes.
+-- Behind a transaction-mode pooler never use is_local => false: the next client of that server connection would be you.
+--
+-- example:
+--   select graphium.set_caller(tenant => 'acme', scopes => '{hr}');
+--   select tenant, scopes from graphium.caller();
+set local role graphium_keeper;
+
+create or replace function graphium.set_caller(tenant text, scopes text[] = '{}', is_local boolean = true) returns void
+  language plpgsql volatile parallel unsafe security definer set search_path = ''
+as $set_caller$
+declare
+  v_tenant text := graphium_private._clean_name(tenant, 'tenant', 100);
+  v_scopes text[] := graphium_private._clean_scopes(scopes, 'scopes');
+  v_caller record := graphium_private._resolve_caller();
+begin
+  if v_caller.role is null then
+    perform graphium_private._raise_error('MG001', format('role "%s" may not name a tenant', session_user),
+      'Connect as a member of graphium_app, or bind this role to a tenant with graphium.add_principal().');
+  end if;
+  if not exists (select from graphium.tenants t where t.slug = v_tenant)
+     or (v_caller.role = 'principal' and v_caller.tenant <> v_tenant) then
+    perform graphium_private._raise_error('MG002', format('tenant: no tenant "%s" for this caller', v_tenant),
+      'Check the spelling, or create it with graphium.create_tenant().');
+  end if;
+  perform set_config('graphium.tenant', v_tenant, set_caller.is_local),
+          set_config('graphium.scopes', v_scopes::text, set_caller.is_local);
+end
+$set_caller$;
+comment on function graphium.set_caller(text, text[], boolean) is
+  'Names tenant and scopes of the caller, for this transaction only unless is_local is false. An admin holds all scopes of the tenant whatever he names; a principal can only narrow his own.';
+revoke all on function graphium.set_caller(text, text[], boolean) from public;
+grant execute on function graphium.set_caller(text, text[], boolean) to graphium_reader;

@@ -1,0 +1,60 @@
+-- Login roles bound to a tenant. graphium_admin only. Keeper-owned: it holds the admin option on graphium_user and
+-- graphium_reader, and nothing else could write the table that decides who one is. A change is effective with the next
+-- statement of every session, open ones included.
+--
+-- example:
+--   select graphium.add_principal('example_analyst', 'acme', '{hr}', read_only => true);
+--   select graphium.remove_principal('example_analyst');
+set local role graphium_keeper;
+
+create or replace function graphium.add_principal(role_name text, tenant text, scopes text[], read_only boolean = false) returns void
+  language plpgsql volatile parallel unsafe security definer set search_path = ''
+as $add_principal$
+declare
+  v_tenant text := graphium_private._clean_name(tenant, 'tenant', 100);
+  v_scopes text[] := graphium_private._clean_scopes(scopes, 'scopes');
+  v_role pg_catalog.pg_roles;
+begin
+  perform graphium_private._require_admin_role();
+  select r.* into v_role from pg_catalog.pg_roles r where r.rolname = add_principal.role_name;
+  if v_role.oid is null then
+    perform graphium_private._raise_error('MG002', format('role_name: there is no role "%s"', role_name), 'Create it first: create role … login.');
+  end if;
+  if v_role.rolsuper or v_role.rolbypassrls
+     or exists (select from unnest(array['graphium_app', 'graphium_admin', 'graphium_owner', 'graphium_keeper', 'graphium_cypher']) as g(name)
+                 where pg_has_role(v_role.oid, g.name, 'member')) then
+    perform graphium_private._raise_error('MG008', format('role_name: "%s" is too powerful to be bound to one tenant', role_name),
+      'A principal is no superuser, has no BYPASSRLS, and is no member of graphium_app, graphium_admin or an owning role.');
+  end if;
+  if not exists (select from graphium.tenants t where t.slug = v_tenant) then
+    perform graphium_private._raise_error('MG002', format('tenant: no tenant "%s"', v_tenant), 'graphium.list_tenants() lists them.');
+  end if;
+
+  insert into graphium.principals as p (role_name, tenant, scopes) values (v_role.rolname, v_tenant, v_scopes)
+  on conflict on constraint principals_pkey do update set tenant = excluded.tenant, scopes = excluded.scopes;
+  execute format('revoke graphium_user, graphium_reader from %I', v_role.rolname);
+  execute format('grant %I to %I', case when read_only then 'graphium_reader' else 'graphium_user' end, v_role.rolname);
+end
+$add_principal$;
+comment on function graphium.add_principal(text, text, text[], boolean) is
+  'Binds a login role to one tenant with at most these scopes (again: rebinds it), and grants it graphium_user, or graphium_reader when read_only.';
+revoke all on function graphium.add_principal(text, text, text[], boolean) from public;
+grant execute on function graphium.add_principal(text, text, text[], boolean) to graphium_admin;
+
+create or replace function graphium.remove_principal(role_name text) returns void
+  language plpgsql volatile parallel unsafe security definer set search_path = ''
+as $remove_principal$
+begin
+  perform graphium_private._require_admin_role();
+  delete from graphium.principals p where p.role_name = remove_principal.role_name;
+  if not found then
+    perform graphium_private._raise_error('MG002', format('role_name: "%s" is not bound to a tenant', role_name), null);
+  end if;
+  if exists (select from pg_catalog.pg_roles r where r.rolname = remove_principal.role_name) then
+    execute format('revoke graphium_user, graphium_reader from %I', role_name);
+  end if;
+end
+$remove_principal$;
+comment on function graphium.remove_principal(text) is 'Unbinds a login role from its tenant and takes back what add_principal granted; open sessions lose access at once.';
+revoke all on function graphium.remove_principal(text) from public;
+grant execute on function graphium.remove_principal(text) to graphium_admin;
