@@ -1,0 +1,16 @@
+"""Deploying Graphium into a PostgreSQL database.
+
+bootstrap(superuser_connection)    # db/bootstrap.sql, once per database
+deploy(dsn)                        # migrations, functions, policies; again and again
+plan(dsn)                          # what deploy would do
+sql()                              # one file that `psql -f` applies with the same result
+"""
+
+from __future__ import annotations
+
+from graphium_db.deploy.apply import Deployed, bootstrap, deploy
+from graphium_db.deploy.plan import Plan, plan
+from graphium_db.deploy.script import sql
+from graphium_db.deploy.tree import DeployError, Tree
+
+__all__ = ["DeployError", "Deployed", "Plan", "Tree", "bootstrap", "deploy", "plan", "sql"]

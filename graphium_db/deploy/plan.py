@@ -1,0 +1,99 @@
+"""What a deploy would change, for a reader: pending migrations, changed files, and the statements in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import expressions as exp
+
+from graphium_db.deploy import apply
+from graphium_db.deploy.tree import Statement, Tree, statements
+
+
+@dataclass(frozen=True)
+class Change:
+    """One file: its path under `db/`, `"migration" | "apply" | "removed"`, and what its statements do."""
+
+    path: str
+    action: str
+    statements: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What :func:`graphium_db.deploy.deploy` would do now; false when nothing."""
+
+    changes: tuple[Change, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.changes)
+
+    def __str__(self) -> str:
+        if not self:
+            return "Nothing to do."
+        lines = []
+        for change in self.changes:
+            lines.append(f"{change.action} {change.path}")
+            lines += [f"  {text}" for text in change.statements]
+        return "\n".join(lines)
+
+
+def plan(target: str | apply.Connection, *, tree: Tree | None = None) -> Plan:
+    """Compare the tree with a bootstrapped database; writes nothing."""
+    tree = tree or Tree.default()
+    with apply.connect(target) as conn:
+        apply.check_server(conn)
+        tree.check_released()
+        with apply.owner_transaction(conn):
+            # Pending migrations make every repeatable file run again: see deploy().
+            todo = apply.pending(conn, tree)
+            if todo.migrations:
+                todo = apply.pending(conn, tree, everything=True)
+    paths = {p.stem: p for p in tree.migrations()}
+    return Plan(
+        tuple(
+            Change(f"migrations/{paths[m].name}", "migration", _describe(paths[m].read_text("utf-8")))
+            for m in todo.migrations
+        )
+        + tuple(Change(f.path, "apply", _describe(f.text)) for f in todo.files)
+        + tuple(Change(path, "removed", ()) for path in todo.removed)
+    )
+
+
+def _describe(text: str) -> tuple[str, ...]:
+    return tuple(line for s in statements(text) if s.verb != "set" for line in _lines(s))
+
+
+def _lines(statement: Statement) -> list[str]:
+    lines = [f"{statement} (line {statement.line})"]
+    if statement.kind == "policy" and statement.verb == "create":
+        columns, calls = policy_reads(statement.text)
+        lines.append(f"  reads {', '.join(columns) or 'no column'}; calls {', '.join(calls) or 'nothing'}")
+    return lines
+
+
+def policy_reads(create_policy: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns that a policy's expressions read and the functions that they call, each sorted."""
+    head = create_policy.lower()
+    starts = [i for i in (head.find(" using"), head.find("with check"), head.find("\nusing")) if i >= 0]
+    if not starts:
+        return (), ()
+    # `using (a) with check (b)` reads like a call of two functions: make it one tuple.
+    body = create_policy[min(starts) :].replace("with check", ",").strip()
+    body = body[len("using") :] if body.lower().startswith("using") else body.lstrip(",")
+    return expression_reads(f"({body})")
+
+
+def expression_reads(expression: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Columns and function calls in an SQL expression, as sqlglot reads it."""
+    tree = sqlglot.parse_one(f"select {expression}", read="postgres")
+    columns = {c.name for c in tree.find_all(exp.Column)}
+    calls = set()
+    for call in tree.find_all(exp.Func):
+        if isinstance(call, (exp.And, exp.Or, exp.Case, exp.Cast, exp.Array)):
+            continue
+        name = call.name if isinstance(call, exp.Anonymous) else call.sql_name().lower()
+        parent = call.parent
+        calls.add(f"{parent.this.sql()}.{name}" if isinstance(parent, exp.Dot) else name)
+    return tuple(sorted(columns)), tuple(sorted(calls))

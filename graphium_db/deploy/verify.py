@@ -1,0 +1,112 @@
+"""What must hold after a deploy, read from the catalog; any breach rolls the functions and policies back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import psycopg
+
+from graphium_db.deploy.tree import DeployError, Tree, statements
+
+OWNERS = ("graphium_owner", "graphium_keeper", "graphium_cypher")
+
+
+def check(conn: psycopg.Connection[Any], tree: Tree, vector_schema: str) -> None:
+    """Raise :class:`DeployError` with every :func:`breaches` line."""
+    found = breaches(conn, tree, vector_schema)
+    if found:
+        raise DeployError("the deployed database is not what the tree says:\n  " + "\n  ".join(found))
+
+
+def breaches(conn: psycopg.Connection[Any], tree: Tree, vector_schema: str) -> list[str]:
+    """Differences between what the tree promises and what the catalog has, as sentences; empty when sound."""
+    return [
+        *_functions(conn, tree, vector_schema),
+        *_tables(conn, tree),
+        *_policies(conn, tree, vector_schema),
+        *_owners(conn),
+    ]
+
+
+def _functions(conn: psycopg.Connection[Any], tree: Tree, vector_schema: str) -> list[str]:
+    expected = Counter(name for f in tree.repeatables(vector_schema) for name in f.functions)
+    present: Counter[str] = Counter()
+    for name, count in conn.execute(
+        "select n.nspname || '.' || p.proname, count(*) from pg_proc p join pg_namespace n on n.oid = p.pronamespace"
+        " where n.nspname in ('graphium', 'graphium_private') group by 1"
+    ):
+        present[name] = count
+    found = []
+    for name, count in sorted(expected.items()):
+        if present[name] < count:
+            found.append(f"function {name}: {count} in the tree, {present[name]} in the database")
+        elif present[name] > count:
+            found.append(
+                f"function {name}: {present[name]} overloads in the database, {count} in the tree: "
+                "drop the old signature in the file, before the create"
+            )
+    return found
+
+
+def _tables(conn: psycopg.Connection[Any], tree: Tree) -> list[str]:
+    expected: set[str] = set()
+    for path in tree.migrations():
+        for s in statements(path.read_text("utf-8")):
+            if s.kind == "table" and s.verb == "create":
+                expected.add(s.name)
+            elif s.kind == "table" and s.verb == "drop":
+                expected.discard(s.name)
+    found = []
+    present = set()
+    for schema, name, enabled, forced in conn.execute(
+        "select n.nspname, c.relname, c.relrowsecurity, c.relforcerowsecurity"
+        " from pg_class c join pg_namespace n on n.oid = c.relnamespace"
+        " where n.nspname in ('graphium', 'graphium_private') and c.relkind in ('r', 'p') order by 1, 2"
+    ):
+        present.add(f"{schema}.{name}")
+        if schema == "graphium" and not (enabled and forced):
+            found.append(f"table {schema}.{name}: row-level security is not {'forced' if enabled else 'enabled'}")
+    return found + [f"table {name} is missing" for name in sorted(expected - present)]
+
+
+def _policies(conn: psycopg.Connection[Any], tree: Tree, vector_schema: str) -> list[str]:
+    present = {
+        f"{name} on {schema}.{table}"
+        for name, schema, table in conn.execute("select policyname, schemaname, tablename from pg_policies")
+    }
+    expected: set[str] = set()
+    for file in tree.repeatables(vector_schema):
+        for s in statements(file.text):
+            if s.kind == "policy" and s.verb == "create":
+                expected.add(s.name)
+    found = [f"policy {name} is missing" for name in sorted(expected - present)]
+    # Without a policy, a forced table is empty for everybody: safe, and surely not meant.
+    bare = conn.execute(
+        "select c.oid::regclass::text from pg_class c where c.relnamespace = 'graphium'::regnamespace"
+        " and c.relkind in ('r', 'p') and not c.relispartition"
+        " and not exists (select from pg_policy p where p.polrelid = c.oid) order by 1"
+    )
+    return found + [f"table {name} has no policy" for (name,) in bare]
+
+
+def _owners(conn: psycopg.Connection[Any]) -> list[str]:
+    found = [
+        f"{kind} {name} is owned by {owner}"
+        for kind, name, owner in conn.execute(
+            "select 'table', c.oid::regclass::text, c.relowner::regrole::text from pg_class c"
+            "  where c.relnamespace in ('graphium'::regnamespace, 'graphium_private'::regnamespace)"
+            " union all select 'function', p.oid::regprocedure::text, p.proowner::regrole::text from pg_proc p"
+            "  where p.pronamespace in ('graphium'::regnamespace, 'graphium_private'::regnamespace)"
+            " union all select 'schema', n.nspname, n.nspowner::regrole::text from pg_namespace n"
+            "  where n.nspname in ('graphium', 'graphium_private') order by 1, 2"
+        )
+        if owner not in OWNERS
+    ]
+    return found + [
+        f"role {name} is a superuser or bypasses row-level security"
+        for (name,) in conn.execute(
+            "select rolname from pg_roles where rolname = any(%s) and (rolsuper or rolbypassrls) order by 1",
+            [list(OWNERS)],
+        )
+    ]
