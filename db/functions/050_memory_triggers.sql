@@ -319,3 +319,29 @@ $refuse_move_triggers$;
 create or replace trigger embedding_model_is_fixed before update of embedding_model, dimensions on graphium.tenants
   for each row when ((old.embedding_model, old.dimensions) is distinct from (new.embedding_model, new.dimensions))
   execute function graphium_private._refuse_model_change();
+
+-- ---------------------------------------------------------------- truncate
+set local role graphium_keeper;
+create or replace function graphium_private._on_memory_truncated() returns trigger
+  language plpgsql volatile parallel unsafe security definer set search_path = ''
+as $on_memory_truncated$
+begin
+  if tg_table_name = 'kg_statements' then
+    update graphium.dh_families set statement_count = 0 where statement_count <> 0;
+    update graphium_private.family_counters set statements = 0 where statements <> 0;
+  else
+    update graphium.dh_families set summary_embedding = null where summary_embedding is not null;
+    update graphium_private.family_counters set embeddings = 0 where embeddings <> 0;
+    update graphium_private.family_sums set state = null, embeddings = 0, mass = 0 where embeddings <> 0;
+  end if;
+  return null;
+end
+$on_memory_truncated$;
+comment on function graphium_private._on_memory_truncated() is 'Trigger: no statements, no counts; no embeddings, no summaries. The one function that is meant to reach every tenant.';
+revoke all on function graphium_private._on_memory_truncated() from public;
+grant execute on function graphium_private._on_memory_truncated() to graphium_owner;
+set local role graphium_owner;
+create or replace trigger statements_truncated after truncate on graphium.kg_statements
+  for each statement execute function graphium_private._on_memory_truncated();
+create or replace trigger embeddings_truncated after truncate on graphium.kg_embeddings
+  for each statement execute function graphium_private._on_memory_truncated();

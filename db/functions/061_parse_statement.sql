@@ -1,0 +1,214 @@
+-- One element of ingest_context's `statements`, checked field by field. MG004 names the ordinal and the field; MG005 is
+-- for the vector. Nothing is written or locked yet when this fails.
+set local role graphium_owner;
+
+create or replace function graphium_private._refuse_statement(p_ordinal int, p_field text, p_problem text, p_hint text, p_code text = 'MG004') returns void
+  language plpgsql volatile parallel safe security invoker set search_path = ''
+as $refuse_statement$
+begin
+  perform graphium_private._raise_error(p_code, format('statement %s: %s %s', p_ordinal, p_field, p_problem), p_hint);
+end
+$refuse_statement$;
+comment on function graphium_private._refuse_statement(int, text, text, text, text) is 'Raises MG004 (or MG005) for one field of one statement.';
+revoke all on function graphium_private._refuse_statement(int, text, text, text, text) from public;
+
+create or replace function graphium_private._parse_embedding(p_embedding jsonb, p_dimensions int, p_model text, p_subject text) returns @extschema:vector@.vector
+  language plpgsql immutable parallel unsafe security invoker set search_path = ''
+as $parse_embedding$
+declare
+  v_embedding @extschema:vector@.vector;
+  v_problem text;
+begin
+  if p_embedding is null or jsonb_typeof(p_embedding) = 'null' then
+    return null;
+  end if;
+  begin
+    -- both forms arrive here as text: a JSON array, and pgvector's own text form in a JSON string (three times faster)
+    v_embedding := (p_embedding #>> '{}')::@extschema:vector@.vector;
+  exception
+    when invalid_text_representation then v_problem := 'is not a list of numbers';
+    when others then v_problem := 'is refused: ' || sqlerrm;
+  end;
+  perform graphium_private._require_comparable(v_embedding, p_dimensions, p_model, p_subject, v_problem);
+  return v_embedding;
+end
+$parse_embedding$;
+comment on function graphium_private._parse_embedding(jsonb, int, text, text) is 'A JSON value as a vector of the tenant''s model; MG005 otherwise. NULL and JSON null: no vector.';
+revoke all on function graphium_private._parse_embedding(jsonb, int, text, text) from public;
+
+-- A zero vector has no direction; elements whose squares overflow or vanish in single precision make every cosine NaN.
+create or replace function graphium_private._require_comparable(p_embedding @extschema:vector@.vector, p_dimensions int, p_model text, p_subject text, p_problem text = null) returns void
+  language plpgsql immutable parallel safe security invoker set search_path = ''
+as $require_comparable$
+begin
+  if p_problem is null and @extschema:vector@.vector_dims(p_embedding) <> p_dimensions then
+    p_problem := format('has %s dimensions, the tenant''s model %s has %s', @extschema:vector@.vector_dims(p_embedding), p_model, p_dimensions);
+  elsif p_problem is null and @extschema:vector@.vector_norm(p_embedding) = 0 then
+    p_problem := 'is all zero: it has no direction, so no similarity to anything';
+  elsif p_problem is null and not (p_embedding operator(@extschema:vector@.<=>) p_embedding) < 0.001 then
+    p_problem := 'has elements too large or too small to compare';
+  end if;
+  if p_problem is not null then
+    perform graphium_private._raise_error('MG005', format('%s %s', p_subject, p_problem),
+      format('Give %s finite numbers made by %s, or null to store or search by words only.', p_dimensions, p_model));
+  end if;
+end
+$require_comparable$;
+comment on function graphium_private._require_comparable(@extschema:vector@.vector, int, text, text, text) is 'MG005 unless the vector can be compared with the tenant''s others.';
+revoke all on function graphium_private._require_comparable(@extschema:vector@.vector, int, text, text, text) from public;
+
+create or replace function graphium_private._parse_statement(p_ordinal int, p_statement jsonb, p_dimensions int, p_model text) returns graphium_private.incoming
+  language plpgsql stable parallel unsafe security invoker set search_path = ''
+as $parse_statement$
+declare
+  c_known constant text[] := '{content,embedding,memory_type,layer_kind,required_scopes,occurred_at,source,position,metadata,exact_only}';
+  c_blank_hash constant bytea := graphium_private.fold_hash_v1('');
+  v_in graphium_private.incoming;
+  v_unknown text;
+  v_class record;
+begin
+  v_in.ordinal := p_ordinal;
+  if jsonb_typeof(p_statement) is distinct from 'object' then
+    perform graphium_private._refuse_statement(p_ordinal, 'it', format('must be an object, not %s', coalesce(jsonb_typeof(p_statement), 'NULL')),
+      'Give {"content": "…", "embedding": […]}.');
+  end if;
+  if exists (select from jsonb_object_keys(p_statement) as k where k <> all (c_known)) then
+    select string_agg(quote_ident(k), ', ' order by k collate "C") into v_unknown from jsonb_object_keys(p_statement) as k where k <> all (c_known);
+    perform graphium_private._refuse_statement(p_ordinal, 'key', v_unknown || ' is not known', 'Known keys: ' || array_to_string(c_known, ', ') || '. Put anything else into metadata.');
+  end if;
+  -- null means "not given", except inside metadata, which comes back as it went in
+  p_statement := (select coalesce(jsonb_object_agg(e.key, e.value), '{}') from jsonb_each(p_statement) as e where jsonb_typeof(e.value) <> 'null');
+
+  v_in.content := p_statement ->> 'content';
+  if jsonb_typeof(p_statement -> 'content') is distinct from 'string' then
+    perform graphium_private._refuse_statement(p_ordinal, 'content', 'must be a text', 'Give one sentence.');
+  elsif char_length(v_in.content) > 1000000 then
+    perform graphium_private._refuse_statement(p_ordinal, 'content', format('is %s characters long, at most 1000000 are allowed', char_length(v_in.content)), 'Split it into sentences.');
+  end if;
+  v_in.content_hash := graphium_private.fold_hash_v1(v_in.content);
+  if v_in.content_hash = c_blank_hash then
+    perform graphium_private._refuse_statement(p_ordinal, 'content', 'is blank', 'Give one sentence.');
+  end if;
+
+  v_in.embedding := graphium_private._parse_embedding(p_statement -> 'embedding', p_dimensions, p_model, format('statement %s: embedding', p_ordinal));
+
+  v_in.memory_type := p_statement ->> 'memory_type';
+  if v_in.memory_type <> all ('{fact,event,discovery,preference,advice,decision}') then
+    perform graphium_private._refuse_statement(p_ordinal, 'memory_type', format('"%s" is not known', left(v_in.memory_type, 100)), 'One of fact, event, discovery, preference, advice, decision; or leave it out to have it classified.');
+  end if;
+  v_in.layer_kind := p_statement ->> 'layer_kind';
+  if v_in.layer_kind <> all ('{preloaded,on_demand}') then
+    perform graphium_private._refuse_statement(p_ordinal, 'layer_kind', format('"%s" is not known', left(v_in.layer_kind, 100)), 'One of preloaded, on_demand; or leave it out to have it classified.');
+  end if;
+  if v_in.memory_type is null or v_in.layer_kind is null then
+    v_class := graphium_private._classify_by_rules(v_in.content);
+    v_in.memory_type := coalesce(v_in.memory_type, v_class.memory_type);
+    v_in.layer_kind := coalesce(v_in.layer_kind, v_class.layer_kind);
+    v_in.rule := v_class.rule;
+  end if;
+
+  if p_statement ? 'required_scopes' then
+    if jsonb_typeof(p_statement -> 'required_scopes') <> 'array'
+       or exists (select from jsonb_array_elements(p_statement -> 'required_scopes') as s(scope) where jsonb_typeof(s.scope) <> 'string') then
+      perform graphium_private._refuse_statement(p_ordinal, 'required_scopes', 'must be a list of texts', '[]: everyone in the tenant; leave it out for the default.');
+    end if;
+    begin
+      v_in.required_scopes := graphium_private._clean_scopes(array(select jsonb_array_elements_text(p_statement -> 'required_scopes')), 'required_scopes');
+    exception when sqlstate 'MG008' then
+      perform graphium_private._refuse_statement(p_ordinal, sqlerrm, '', 'Scopes are names of 1 to 200 characters.');
+    end;
+  end if;
+
+  if p_statement ? 'occurred_at' then
+    begin
+      v_in.occurred_at := (p_statement ->> 'occurred_at')::timestamptz;
+    exception when data_exception then
+      null; -- isfinite(null) below
+    end;
+    if jsonb_typeof(p_statement -> 'occurred_at') <> 'string' or isfinite(v_in.occurred_at) is not true then
+      perform graphium_private._refuse_statement(p_ordinal, 'occurred_at', 'must be a time', 'Give ISO 8601 with a zone: 2026-03-01T09:30:00Z.');
+    end if;
+  end if;
+
+  if p_statement ? 'source' then
+    if jsonb_typeof(p_statement -> 'source') <> 'string' then
+      perform graphium_private._refuse_statement(p_ordinal, 'source', 'must be a text', 'Name the conversation or document it came from.');
+    end if;
+    begin
+      v_in.source := graphium_private._clean_name(p_statement ->> 'source', 'source', 500);
+    exception when sqlstate 'MG008' then
+      perform graphium_private._refuse_statement(p_ordinal, sqlerrm, '', 'Name the conversation or document it came from.');
+    end;
+  end if;
+  if p_statement ? 'position' then
+    if jsonb_typeof(p_statement -> 'position') <> 'number' or (p_statement ->> 'position') !~ '^-?[0-9]{1,18}$' then
+      perform graphium_private._refuse_statement(p_ordinal, 'position', 'must be a whole number of at most 18 digits', 'Its place in its source.');
+    elsif v_in.source is null then
+      perform graphium_private._refuse_statement(p_ordinal, 'position', 'needs a source', 'A place is a place in something: give source too.');
+    end if;
+    v_in.position := (p_statement ->> 'position')::bigint;
+  end if;
+
+  v_in.metadata := coalesce(p_statement -> 'metadata', '{}');
+  if jsonb_typeof(v_in.metadata) <> 'object' then
+    perform graphium_private._refuse_statement(p_ordinal, 'metadata', 'must be an object', 'Give {"key": value}.');
+  end if;
+  if jsonb_typeof(coalesce(p_statement -> 'exact_only', 'false')) <> 'boolean' then
+    perform graphium_private._refuse_statement(p_ordinal, 'exact_only', 'must be true or false', 'true: the vector does not identify the text, so dedup goes by equal text only.');
+  end if;
+  v_in.exact_only := coalesce((p_statement ->> 'exact_only')::boolean, false);
+  return v_in;
+end
+$parse_statement$;
+comment on function graphium_private._parse_statement(int, jsonb, int, text) is 'One input of ingest_context: checked, classified and hashed; no scopes where it gave none.';
+revoke all on function graphium_private._parse_statement(int, jsonb, int, text) from public;
+
+create or replace function graphium_private._parse_statements(p_tenant_id uuid, p_statements jsonb, p_embedding_model text) returns graphium_private.incoming[]
+  language plpgsql stable parallel unsafe security invoker set search_path = ''
+as $parse_statements$
+declare
+  v_tenant graphium.tenants := (select t from graphium.tenants t where t.id = p_tenant_id);
+begin
+  perform graphium_private._require_model(v_tenant, p_embedding_model);
+  if jsonb_typeof(p_statements) is distinct from 'array' then
+    perform graphium_private._raise_error('MG004', format('statements must be a JSON array, not %s', coalesce(jsonb_typeof(p_statements), 'NULL')),
+      'Give [{"content": "…", "embedding": […]}, …].');
+  end if;
+  return array(select graphium_private._parse_statement(e.ordinal::int, e.statement, v_tenant.dimensions, v_tenant.embedding_model)
+                 from jsonb_array_elements(p_statements) with ordinality as e(statement, ordinal)
+                order by e.ordinal);
+end
+$parse_statements$;
+comment on function graphium_private._parse_statements(uuid, jsonb, text) is 'The inputs of one ingest_context call, parsed.';
+revoke all on function graphium_private._parse_statements(uuid, jsonb, text) from public;
+
+create or replace function graphium_private._require_model(p_tenant graphium.tenants, p_embedding_model text) returns void
+  language plpgsql immutable parallel safe security invoker set search_path = ''
+as $require_model$
+begin
+  if p_embedding_model <> p_tenant.embedding_model then
+    perform graphium_private._raise_error('MG005', format('embedding_model: the vectors are of "%s", the tenant''s model is "%s"', p_embedding_model, p_tenant.embedding_model),
+      'Vectors of two models never meet: embed with the tenant''s model, or make another tenant for this one.');
+  end if;
+end
+$require_model$;
+comment on function graphium_private._require_model(graphium.tenants, text) is 'MG005 when a client says that its vectors are of another model than the tenant''s. NULL: it did not say.';
+revoke all on function graphium_private._require_model(graphium.tenants, text) from public;
+
+-- The audience of each input: its own scopes, else the default. Nobody writes what he could not read.
+create or replace function graphium_private._resolve_audiences(p_inputs graphium_private.incoming[], p_default text[]) returns graphium_private.incoming[]
+  language plpgsql stable parallel safe security invoker set search_path = ''
+as $resolve_audiences$
+begin
+  for v_index in 1..cardinality(p_inputs) loop
+    if p_inputs[v_index].required_scopes is null then
+      p_inputs[v_index].required_scopes := p_default;
+    end if;
+    perform graphium_private._require_held(p_inputs[v_index].required_scopes, format('statement %s: required_scopes', v_index));
+    p_inputs[v_index].audience := graphium_private._audience(p_inputs[v_index].required_scopes);
+  end loop;
+  return p_inputs;
+end
+$resolve_audiences$;
+comment on function graphium_private._resolve_audiences(graphium_private.incoming[], text[]) is 'The inputs with their scopes and canonical audience filled in; MG006 for scopes that the caller does not hold.';
+revoke all on function graphium_private._resolve_audiences(graphium_private.incoming[], text[]) from public;

@@ -1,0 +1,100 @@
+-- Writing what _match_statements decided. The caller holds the family's lock. Inputs come with their id filled in.
+set local role graphium_owner;
+
+create or replace function graphium_private._insert_statements(p_tenant_id uuid, p_specimen graphium.dh_specimens, p_new graphium_private.incoming[]) returns void
+  language plpgsql volatile parallel unsafe security invoker set search_path = ''
+as $insert_statements$
+begin
+  insert into graphium.kg_statements (tenant_id, id, family_id, genus_id, specimen_id, content, memory_type, layer_kind, rule, required_scopes,
+                                      exact_only, occurred_at, source, position, metadata)
+  select p_tenant_id, n.id, p_specimen.family_id, p_specimen.genus_id, p_specimen.id, n.content, n.memory_type, n.layer_kind, n.rule, n.required_scopes,
+         n.exact_only, n.occurred_at, n.source, n.position, n.metadata
+    from unnest(p_new) as n;
+  insert into graphium.kg_embeddings (tenant_id, statement_id, family_id, genus_id, specimen_id, memory_type, layer_kind, required_scopes, happened_at, embedding)
+  select p_tenant_id, n.id, p_specimen.family_id, p_specimen.genus_id, p_specimen.id, n.memory_type, n.layer_kind, n.required_scopes,
+         coalesce(n.occurred_at, now()), n.embedding
+    from unnest(p_new) as n
+   where n.embedding is not null;
+end
+$insert_statements$;
+comment on function graphium_private._insert_statements(uuid, graphium.dh_specimens, graphium_private.incoming[]) is 'Inserts new statements and their embeddings.';
+revoke all on function graphium_private._insert_statements(uuid, graphium.dh_specimens, graphium_private.incoming[]) from public;
+
+-- A fold adds 1 to the access_count of its statement, keeps what the input said differently, and gives its vector to a
+-- statement that was stored without one.
+create or replace function graphium_private._fold_statements(p_tenant_id uuid, p_specimen_id uuid, p_folded graphium_private.incoming[]) returns void
+  language plpgsql volatile parallel unsafe security invoker set search_path = ''
+as $fold_statements$
+begin
+  update graphium.kg_statements s
+     set access_count = s.access_count + m.folds, last_accessed_at = now()
+    from (select n.id, count(*) as folds from unnest(p_folded) as n group by n.id) as m
+   where s.tenant_id = p_tenant_id and s.id = m.id;
+
+  insert into graphium.kg_statement_variants as v
+    (tenant_id, statement_id, variant_key, content, specimen_id, source, position, occurred_at, metadata, seen_count)
+  select p_tenant_id, d.id, d.variant_key, d.content, d.specimen_id, d.source, d.position, d.occurred_at, d.metadata, count(*)
+    from (select n.id, w.*,
+                 substring(sha256(convert_to(jsonb_build_array(w.content, w.specimen_id, w.source, w.position, extract(epoch from w.occurred_at), w.metadata)::text, 'UTF8')) for 16) as variant_key
+            from unnest(p_folded) as n
+            join graphium.kg_statements s on s.tenant_id = p_tenant_id and s.id = n.id,
+                 -- what is the statement's own is no difference
+                 lateral (select nullif(n.content, s.content) as content,
+                                 nullif(p_specimen_id, s.specimen_id) as specimen_id,
+                                 case when (n.source, coalesce(n.position, s.position)) is distinct from (s.source, s.position) then n.source end as source,
+                                 case when (n.source, n.position) is distinct from (s.source, s.position) then n.position end as position,
+                                 nullif(n.occurred_at, s.occurred_at) as occurred_at,
+                                 case when n.metadata = s.metadata then '{}' else n.metadata end as metadata) as w
+           where num_nonnulls(w.content, w.specimen_id, w.source, w.position, w.occurred_at) > 0 or w.metadata <> '{}') as d
+   group by d.id, d.variant_key, d.content, d.specimen_id, d.source, d.position, d.occurred_at, d.metadata
+   order by d.id, d.variant_key
+  on conflict (tenant_id, statement_id, variant_key)
+  do update set seen_count = v.seen_count + excluded.seen_count, last_seen_at = now();
+
+  with gained as (
+    insert into graphium.kg_embeddings (tenant_id, statement_id, family_id, genus_id, specimen_id, memory_type, layer_kind, required_scopes, happened_at, embedding)
+    select distinct on (s.id) p_tenant_id, s.id, s.family_id, s.genus_id, s.specimen_id, s.memory_type, s.layer_kind, s.required_scopes,
+           coalesce(s.occurred_at, s.created_at), n.embedding
+      from unnest(p_folded) as n
+      join graphium.kg_statements s on s.tenant_id = p_tenant_id and s.id = n.id
+     where n.embedding is not null
+       and not exists (select from graphium.kg_embeddings e where e.tenant_id = p_tenant_id and e.statement_id = n.id)
+     order by s.id, n.ordinal
+    returning statement_id)
+  update graphium.kg_statements s set exact_only = true
+    from gained g, unnest(p_folded) as n
+   where s.tenant_id = p_tenant_id and s.id = g.statement_id and n.id = g.statement_id and n.exact_only;
+end
+$fold_statements$;
+comment on function graphium_private._fold_statements(uuid, uuid, graphium_private.incoming[]) is
+  'Counts folds, keeps what was said differently as variants, and adds a vector where the statement had none.';
+revoke all on function graphium_private._fold_statements(uuid, uuid, graphium_private.incoming[]) from public;
+
+-- Places in their sources for new statements that name a source and no place: after the last that the caller sees, in
+-- input order. Explicit places earlier in the same call count.
+create or replace function graphium_private._place_in_source(p_tenant_id uuid, p_new graphium_private.incoming[]) returns graphium_private.incoming[]
+  language plpgsql stable parallel safe security invoker set search_path = ''
+as $place_in_source$
+declare
+  v_last jsonb := '{}';
+  v_in graphium_private.incoming;
+begin
+  for v_index in 1..cardinality(p_new) loop
+    v_in := p_new[v_index];
+    continue when v_in.source is null;
+    if not v_last ? v_in.source then
+      v_last := v_last || jsonb_build_object(v_in.source, coalesce(greatest(
+        (select max(s.position) from graphium.kg_statements s where s.tenant_id = p_tenant_id and s.source = v_in.source),
+        (select max(v.position) from graphium.kg_statement_variants v where v.tenant_id = p_tenant_id and v.source = v_in.source)), 0));
+    end if;
+    if v_in.position is null then
+      v_in.position := (v_last ->> v_in.source)::bigint + 1;
+      p_new[v_index] := v_in;
+    end if;
+    v_last := v_last || jsonb_build_object(v_in.source, greatest((v_last ->> v_in.source)::bigint, v_in.position));
+  end loop;
+  return p_new;
+end
+$place_in_source$;
+comment on function graphium_private._place_in_source(uuid, graphium_private.incoming[]) is 'The same inputs with a position wherever one has a source.';
+revoke all on function graphium_private._place_in_source(uuid, graphium_private.incoming[]) from public;

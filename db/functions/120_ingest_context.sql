@@ -1,0 +1,63 @@
+-- Puts statements about one specimen into memory. All or nothing; one row per input, in input order.
+--
+-- statements: a JSON array of {content, embedding: [..] | null, memory_type?, layer_kind?, required_scopes?, occurred_at?,
+--   source?, position?, metadata?, exact_only?}. Other keys are refused. embedding may also be a string in pgvector's text
+--   form ("[0.1,0.2]"), which is read three times faster; null: stored without a vector, found by words.
+-- Family, genus and specimen are made when new, born with required_scopes. A statement's audience is its own
+--   required_scopes, else the call's, else its specimen's.
+-- Dedup: an input that is an existing statement of the family (equal text after the fold, or cosine >= 0.999; same audience,
+--   visible to the caller) is not inserted: the existing row's access_count goes up, and what the input said differently is
+--   kept in kg_statement_variants. So too within the batch.
+-- Concurrency: inputs are parsed first; then the family is locked until the end of the transaction, so two sessions that
+--   ingest the same sentence wait for each other and the second sees the first's row. Under REPEATABLE READ or SERIALIZABLE
+--   the second gets a serialization failure (40001) instead: retry the transaction. To write to several families in one
+--   transaction take them in the same order everywhere.
+--
+-- example:
+--   select graphium.set_caller('acme');
+--   select ordinal, statement_id, deduplicated, memory_type, layer_kind
+--     from graphium.ingest_context(family => 'performance', genus => 'feedback', specimen => 'Ada',
+--       statements => '[{"content": "Ada prefers written feedback.", "embedding": null},
+--                       {"content": "Ada prefers written feedback", "embedding": null}]');
+set local role graphium_owner;
+
+create or replace function graphium.ingest_context(family text, genus text, specimen text, statements jsonb, required_scopes text[] = null, embedding_model text = null)
+  returns setof graphium.ingested
+  language plpgsql volatile parallel unsafe security definer set search_path = ''
+as $ingest_context$
+declare
+  v_tenant_id uuid := graphium_private._require_caller();
+  v_family_name text := graphium_private._clean_name(family, 'family');
+  v_genus_name text := graphium_private._clean_name(genus, 'genus');
+  v_specimen_name text := graphium_private._clean_name(specimen, 'specimen');
+  v_call_scopes text[] := case when required_scopes is not null then graphium_private._clean_scopes(required_scopes, 'required_scopes') end;
+  v_inputs graphium_private.incoming[];
+  v_family_id uuid;
+  v_specimen graphium.dh_specimens;
+begin
+  v_inputs := graphium_private._parse_statements(v_tenant_id, statements, embedding_model);
+
+  v_family_id := graphium_private._lock_or_make_family(v_tenant_id, v_family_name, coalesce(v_call_scopes, '{}'));
+  v_specimen := graphium_private._find_or_make_specimen(v_tenant_id, v_family_id,
+    graphium_private._find_or_make_genus(v_tenant_id, v_family_id, v_genus_name), v_specimen_name, coalesce(v_call_scopes, '{}'));
+  v_inputs := graphium_private._resolve_audiences(v_inputs, coalesce(v_call_scopes, v_specimen.required_scopes));
+
+  v_inputs := graphium_private._match_statements(v_tenant_id, v_family_id, v_inputs);
+  perform graphium_private._insert_statements(v_tenant_id, v_specimen,
+            graphium_private._place_in_source(v_tenant_id, array(select i from unnest(v_inputs) as i where i.is_new order by i.ordinal))),
+          graphium_private._fold_statements(v_tenant_id, v_specimen.id, array(select i from unnest(v_inputs) as i where not i.is_new order by i.ordinal));
+
+  return query
+    select i.ordinal, i.id, not i.is_new,
+           case when not i.is_new then coalesce(1 - (e.embedding operator(@extschema:vector@.<=>) i.embedding), 1) end::real,
+           s.memory_type, s.layer_kind, s.required_scopes
+      from unnest(v_inputs) as i
+      join graphium.kg_statements s on s.tenant_id = v_tenant_id and s.id = i.id
+      left join graphium.kg_embeddings e on e.tenant_id = v_tenant_id and e.statement_id = i.id and not i.is_new
+     order by i.ordinal;
+end
+$ingest_context$;
+comment on function graphium.ingest_context(text, text, text, jsonb, text[], text) is
+  'Puts statements about one specimen into memory, classified, deduplicated and with their vectors; makes family, genus and specimen when new. All or nothing. Returns a row per input: the statement that it is now, whether it existed already (with the cosine similarity, 1 when only the texts could be compared), and its labels and audience.';
+revoke all on function graphium.ingest_context(text, text, text, jsonb, text[], text) from public;
+grant execute on function graphium.ingest_context(text, text, text, jsonb, text[], text) to graphium_user;

@@ -1,0 +1,129 @@
+-- The AGE graph of a tenant: its name, the ids in it, and how it is made, guarded and dropped.
+--
+-- A graph holds nothing that is not in a relational row. Every vertex and edge is a pure function of exactly one row
+-- (320_graph_mirror.sql), down to its graphid: 16 bits of label, then 48 bits of a hash of the row's uuid. So nothing has to
+-- be looked up to find a row's vertex, no sequence is drawn from, a rebuilt graph has the same ids as before, and an id
+-- says nothing about how many other vertices there are. Two of a million specimens of one tenant share 48 bits with a
+-- chance of 0.2 %; the second one's insert then fails with MG009 and a new attempt, having a new uuid, succeeds.
+--
+-- Label tables carry two plain columns beside AGE's own, inherited from the two parents of all label tables:
+--   family_id        the family that the row hangs on (a Family: itself)
+--   required_scopes  the audience of the specimen among vertex or edge ends; open for everything else
+-- from which one policy, the same on all eight tables, tells whether the caller sees the row: he sees its family, and
+-- he holds a scope of its specimen. The family's own audience is not copied: changing it changes nothing here.
+-- The parents need the policy too: a pattern without a label reads the children through them.
+set local role graphium_owner;
+
+create or replace function graphium_private._graph_name(p_tenant_id uuid) returns name
+  language sql immutable parallel safe security invoker set search_path = ''
+  return ('graphium_' || replace(p_tenant_id::text, '-', ''))::name;
+comment on function graphium_private._graph_name(uuid) is 'Name of the tenant''s graph and of its schema. Needs no quoting.';
+revoke all on function graphium_private._graph_name(uuid) from public;
+grant execute on function graphium_private._graph_name(uuid) to graphium_keeper, graphium_cypher;
+
+-- Inlined into the mirror's statements, hence without SET. Labels are numbered in the order in which _create_graph()
+-- makes them: Family 3, Genus 4, Specimen 5, HAS_GENUS 6, HAS_SPECIMEN 7, CONTAINS_SPECIMEN 8.
+-- An edge has the hash of the row at its lower end: a genus has one HAS_GENUS, a specimen one of each of the others.
+create or replace function graphium_private._graph_id(p_label int, p_id uuid) returns ag_catalog.graphid
+  language sql immutable parallel safe security invoker
+as $graph_id$
+  select ag_catalog._graphid(p_label, greatest(pg_catalog.uuid_hash_extended(p_id, 0) operator(pg_catalog.&) 281474976710655, 1))
+$graph_id$;
+comment on function graphium_private._graph_id(int, uuid) is 'The id that a relational row has in the graph, as a vertex or edge of the label with that number. Inlined, hence no SET.';
+revoke all on function graphium_private._graph_id(int, uuid) from public;
+grant execute on function graphium_private._graph_id(int, uuid) to graphium_keeper;
+
+-- Policy helper: which families the caller may see, once per scan of a label table (a hashed sub-plan, not per row).
+-- It reads dh_families as graphium_owner, under that table's own policy: there is one rule, and it is written there.
+create or replace function graphium_private.visible_family_ids(p_tenant_id uuid) returns setof uuid
+  language sql stable parallel safe security definer set search_path = '' rows 100
+as $visible_family_ids$
+  select f.id from graphium.dh_families f where f.tenant_id = p_tenant_id
+$visible_family_ids$;
+comment on function graphium_private.visible_family_ids(uuid) is
+  'Policy helper of the graphs: the families of that tenant that the caller may see; none of any tenant but his own.';
+revoke all on function graphium_private.visible_family_ids(uuid) from public;
+grant execute on function graphium_private.visible_family_ids(uuid) to graphium_cypher;
+
+create or replace function graphium_private._protect_graph(p_tenant_id uuid) returns void
+  language plpgsql volatile parallel unsafe security definer set search_path = ''
+as $protect_graph$
+declare
+  v_graph name := graphium_private._graph_name(p_tenant_id);
+  v_table name;
+begin
+  execute format('grant usage on schema %1$I to graphium_cypher, graphium_keeper', v_graph);
+  execute format('grant select on all tables in schema %1$I to graphium_cypher, graphium_keeper', v_graph);
+  execute format('grant insert, delete, truncate on all tables in schema %1$I to graphium_keeper', v_graph);
+  for v_table in
+    select c.relname from pg_catalog.pg_class c where c.relnamespace = v_graph::text::regnamespace and c.relkind = 'r'
+  loop
+    execute format('alter table %I.%I enable row level security, force row level security', v_graph, v_table);
+    execute format('drop policy if exists tenant_and_scope_isolation on %I.%I', v_graph, v_table);
+    execute format('create policy tenant_and_scope_isolation on %I.%I for select to graphium_cypher
+                      using (family_id in (select graphium_private.visible_family_ids(%L))
+                             and graphium_private.is_visible(required_scopes, (select graphium_private.caller_scopes())))',
+                   v_graph, v_table, p_tenant_id);
+    execute format('drop policy if exists keeper_sees_all on %I.%I', v_graph, v_table);
+    execute format('create policy keeper_sees_all on %I.%I to graphium_keeper using (true) with check (true)', v_graph, v_table);
+  end loop;
+end
+$protect_graph$;
+comment on function graphium_private._protect_graph(uuid) is
+  'Grants and policies of one graph. Run for a new graph, and for every graph by policies/300_graphs.sql.';
+revoke all on function graphium_private._protect_graph(uuid) from public;
+
+-- AGE finds its own operators by the search path, hence ag_catalog in it.
+create or replace function graphium_private._create_graph(p_tenant_id uuid) returns void
+  language plpgsql volatile parallel unsafe security definer
+  set search_path = ag_catalog, pg_temp set client_min_messages = warning
+as $create_graph$
+declare
+  v_graph name := graphium_private._graph_name(p_tenant_id);
+  v_table name;
+begin
+  perform ag_catalog.create_graph(v_graph);
+  for v_table in values ('_ag_label_vertex'), ('_ag_label_edge') loop
+    execute format('alter table %I.%I add column family_id uuid not null, add column required_scopes text[] not null default %L', v_graph, v_table, '{}');
+  end loop;
+  -- All labels at once, and in this order: AGE numbers them from 3, and two sessions that made one at first use would collide.
+  for v_table in values ('Family'), ('Genus'), ('Specimen') loop
+    execute format('select ag_catalog.create_vlabel(%L, %L)', v_graph, v_table);
+  end loop;
+  for v_table in values ('HAS_GENUS'), ('HAS_SPECIMEN'), ('CONTAINS_SPECIMEN') loop
+    execute format('select ag_catalog.create_elabel(%L, %L)', v_graph, v_table);
+  end loop;
+  if ag_catalog._label_id(v_graph, 'Family') <> 3 or ag_catalog._label_id(v_graph, 'CONTAINS_SPECIMEN') <> 8 then
+    raise exception 'this version of Apache AGE numbers labels in a way that the graph mirror does not know';
+  end if;
+  -- AGE 1.7 makes primary keys of vertices, 1.5 none.
+  for v_table in
+    select c.relname from pg_catalog.pg_class c
+     where c.relnamespace = v_graph::text::regnamespace and c.relkind = 'r'
+       and not exists (select from pg_catalog.pg_index i where i.indrelid = c.oid and i.indisprimary)
+  loop
+    execute format('alter table %I.%I add primary key (id)', v_graph, v_table);
+  end loop;
+  perform graphium_private._protect_graph(p_tenant_id);
+end
+$create_graph$;
+comment on function graphium_private._create_graph(uuid) is 'Makes the tenant''s graph with all its labels, empty and guarded.';
+revoke all on function graphium_private._create_graph(uuid) from public;
+grant execute on function graphium_private._create_graph(uuid) to graphium_keeper;
+
+-- Not AGE's drop_graph(): that one stumbles over a graph whose catalog rows are damaged.
+create or replace function graphium_private._drop_graph(p_tenant_id uuid) returns void
+  language plpgsql volatile parallel unsafe security definer
+  set search_path = ag_catalog, pg_temp set client_min_messages = warning
+as $drop_graph$
+declare
+  v_graph name := graphium_private._graph_name(p_tenant_id);
+begin
+  delete from ag_catalog.ag_label l using ag_catalog.ag_graph g where g.name = v_graph and l.graph = g.graphid;
+  delete from ag_catalog.ag_graph g where g.name = v_graph;
+  execute format('drop schema if exists %I cascade', v_graph);
+end
+$drop_graph$;
+comment on function graphium_private._drop_graph(uuid) is 'Drops the tenant''s graph, sound, damaged or missing.';
+revoke all on function graphium_private._drop_graph(uuid) from public;
+grant execute on function graphium_private._drop_graph(uuid) to graphium_keeper;

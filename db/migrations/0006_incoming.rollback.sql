@@ -1,0 +1,3 @@
+set local role graphium_owner;
+drop type if exists graphium.ingested;
+drop type if exists graphium_private.incoming;
