@@ -225,9 +225,7 @@ def owner_transaction(conn: Connection) -> Iterator[None]:
 
 
 def _as_owner(conn: Connection) -> None:
-    # row_security = off: data that a policy would hide from a deploy is an error and not a silence.
     conn.execute("set local role graphium_owner")
-    conn.execute("set local row_security = off")
     conn.execute("set local search_path = pg_catalog")
 
 
@@ -256,6 +254,8 @@ class _Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
     def init_connection(self, connection: Connection) -> None:
         connection.execute(pgsql.SQL("set role {}").format(pgsql.Identifier(OWNER)))
         connection.execute(pgsql.SQL("set search_path = {}").format(pgsql.Identifier(YOYO_SCHEMA)))
+        # Data that a policy would hide from a migration is an error and not a silence. (Not so for repeatable files:
+        # creating a `language sql` function that reads a protected table would fail, and they change no data.)
         connection.execute("set row_security = off")
         connection.execute("set lock_timeout = '10s'")
 
