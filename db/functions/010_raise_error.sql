@@ -2,7 +2,7 @@
 set local role graphium_owner;
 
 create or replace function graphium_private._raise_error(p_code text, p_message text, p_hint text default null) returns void
-  language plpgsql volatile parallel safe security invoker set search_path = ''
+  language plpgsql volatile parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $raise_error$
 begin
   if p_hint is null then

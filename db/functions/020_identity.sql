@@ -9,7 +9,7 @@
 set local role graphium_keeper;
 
 create or replace function graphium_private._resolve_caller(out tenant_id uuid, out tenant text, out scopes text[], out role text, out source text)
-  language plpgsql stable parallel safe security definer set search_path = ''
+  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
 as $resolve_caller$
 declare
   v_narrowed text := nullif(current_setting('graphium.scopes', true), '');
@@ -53,21 +53,21 @@ grant execute on function graphium_private._resolve_caller() to graphium_owner, 
 
 -- The two policy helpers. Policies call them as (select f()), so once per statement and not per row.
 create or replace function graphium_private.caller_tenant_id() returns uuid
-  language sql stable parallel safe security definer set search_path = ''
+  language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp
   return (graphium_private._resolve_caller()).tenant_id;
 comment on function graphium_private.caller_tenant_id() is 'Policy helper: the caller''s tenant, or NULL.';
 revoke all on function graphium_private.caller_tenant_id() from public;
 grant execute on function graphium_private.caller_tenant_id() to graphium_reader, graphium_owner, graphium_cypher;
 
 create or replace function graphium_private.caller_scopes() returns text[]
-  language sql stable parallel safe security definer set search_path = ''
+  language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp
   return (graphium_private._resolve_caller()).scopes;
 comment on function graphium_private.caller_scopes() is 'Policy helper: the caller''s scopes; NULL for an admin, who holds all.';
 revoke all on function graphium_private.caller_scopes() from public;
 grant execute on function graphium_private.caller_scopes() to graphium_reader, graphium_owner, graphium_cypher;
 
 create or replace function graphium_private._require_caller() returns uuid
-  language plpgsql stable parallel safe security definer set search_path = ''
+  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
 as $require_caller$
 declare
   v_tenant_id uuid := graphium_private.caller_tenant_id();
@@ -85,7 +85,7 @@ grant execute on function graphium_private._require_caller() to graphium_owner, 
 
 -- Admin functions without a tenant of their own (create_tenant) ask only for the role.
 create or replace function graphium_private._require_admin_role() returns void
-  language plpgsql stable parallel safe security definer set search_path = ''
+  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
 as $require_admin_role$
 begin
   if (graphium_private._resolve_caller()).role is distinct from 'admin' then
@@ -99,7 +99,7 @@ revoke all on function graphium_private._require_admin_role() from public;
 grant execute on function graphium_private._require_admin_role() to graphium_owner;
 
 create or replace function graphium_private._require_admin() returns uuid
-  language plpgsql stable parallel safe security definer set search_path = ''
+  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
 as $require_admin$
 begin
   perform graphium_private._require_admin_role();

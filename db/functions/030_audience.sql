@@ -38,7 +38,7 @@ revoke all on function graphium_private._audience_includes(text[], text[]) from 
 grant execute on function graphium_private._audience_includes(text[], text[]) to graphium_keeper;
 
 create or replace function graphium_private._clean_scopes(scopes text[], argument text) returns text[]
-  language plpgsql immutable parallel safe security invoker set search_path = ''
+  language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $clean_scopes$
 declare
   v_scope text;
@@ -56,7 +56,7 @@ revoke all on function graphium_private._clean_scopes(text[], text) from public;
 grant execute on function graphium_private._clean_scopes(text[], text) to graphium_keeper;
 
 create or replace function graphium_private._clean_name(name text, argument text, longest int default 200) returns text
-  language plpgsql immutable parallel safe security invoker set search_path = ''
+  language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $clean_name$
 declare
   v_name text := normalize(regexp_replace(name,
@@ -79,7 +79,7 @@ grant execute on function graphium_private._clean_name(text, text, int) to graph
 
 -- Nobody writes a row that he could not read (the policies' WITH CHECK says so too, less helpfully).
 create or replace function graphium_private._require_held(scopes text[], argument text) returns void
-  language plpgsql stable parallel safe security definer set search_path = ''
+  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
 as $require_held$
 begin
   if not graphium_private.is_visible(scopes, graphium_private.caller_scopes()) then

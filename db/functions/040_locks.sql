@@ -5,7 +5,7 @@ set local role graphium_keeper;
 -- Bumping the version after the row lock is what turns a stale snapshot into a serialization failure under REPEATABLE
 -- READ; under READ COMMITTED the statements after this call see everything that the previous holder committed.
 create or replace function graphium_private._lock_families(p_tenant_id uuid, p_family_ids uuid[]) returns int
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $lock_families$
 declare
   v_locked int;

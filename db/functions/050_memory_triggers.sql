@@ -14,7 +14,7 @@ revoke all on function graphium_private.vector_state(@extschema:vector@.vector) 
 
 -- ---------------------------------------------------------------- families: birth, change of audience
 create or replace function graphium_private._on_families_born() returns trigger
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $on_families_born$
 begin
   insert into graphium_private.family_counters (tenant_id, family_id) select n.tenant_id, n.id from new_rows n;
@@ -28,7 +28,7 @@ revoke all on function graphium_private._on_families_born() from public;
 -- The mean of `n` vectors whose sum is in `state`; NULL when there are none, or when they cancel out so far that what is
 -- left is rounding. `mass` bounds that rounding: each of state[1] additions was off by at most 2^-53 of at most mass.
 create or replace function graphium_private._mean(state double precision[], n bigint, mass double precision, out mean @extschema:vector@.vector, out is_precise boolean)
-  language plpgsql immutable parallel safe security invoker set search_path = ''
+  language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $mean$
 declare
   v_error double precision;
@@ -56,7 +56,7 @@ revoke all on function graphium_private._mean(double precision[], bigint, double
 create or replace function graphium_private._summarize_family(p_tenant_id uuid, p_family_id uuid,
     out statements bigint, out embeddings bigint, out visible_statements bigint,
     out state double precision[], out summed bigint, out mass double precision)
-  language plpgsql stable parallel safe security definer set search_path = ''
+  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
 as $summarize_family$
 declare
   v_audience text[] := (select f.required_scopes from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = p_family_id);
@@ -76,7 +76,7 @@ comment on function graphium_private._summarize_family(uuid, uuid) is 'Counts an
 revoke all on function graphium_private._summarize_family(uuid, uuid) from public;
 
 create or replace function graphium_private._refresh_family(p_tenant_id uuid, p_family_id uuid) returns void
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $refresh_family$
 declare
   v_new record := graphium_private._summarize_family(p_tenant_id, p_family_id);
@@ -95,7 +95,7 @@ comment on function graphium_private._refresh_family(uuid, uuid) is 'Sets counte
 revoke all on function graphium_private._refresh_family(uuid, uuid) from public;
 
 create or replace function graphium_private._on_family_audience_changed() returns trigger
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $on_family_audience_changed$
 begin
   perform graphium_private._refresh_family(new.tenant_id, new.id);
@@ -107,7 +107,7 @@ revoke all on function graphium_private._on_family_audience_changed() from publi
 
 -- ---------------------------------------------------------------- statements: counts, copies, immutability
 create or replace function graphium_private._on_statements_changed() returns trigger
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $on_statements_changed$
 declare
   v_delta record;
@@ -163,7 +163,7 @@ revoke all on function graphium_private._on_statements_changed() from public;
 -- A foreign key's cascade deletes embeddings one by one, and each would move the family's sum. This row trigger sorts
 -- before the foreign key's own and deletes those of the whole SQL statement at once; for its later rows nothing is left.
 create or replace function graphium_private._on_statement_deleted() returns trigger
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $on_statement_deleted$
 begin
   if exists (select from graphium.kg_embeddings e where e.tenant_id = old.tenant_id and e.statement_id = old.id) then
@@ -176,7 +176,7 @@ comment on function graphium_private._on_statement_deleted() is 'Trigger: delete
 revoke all on function graphium_private._on_statement_deleted() from public;
 
 create or replace function graphium_private._refuse_content_change() returns trigger
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $refuse_content_change$
 begin
   perform graphium_private._raise_error('MG003', 'the content of a statement never changes',
@@ -188,7 +188,7 @@ comment on function graphium_private._refuse_content_change() is 'Trigger: MG003
 revoke all on function graphium_private._refuse_content_change() from public;
 
 create or replace function graphium_private._refuse_move() returns trigger
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $refuse_move$
 begin
   perform graphium_private._raise_error('MG008', format('%s: tenant_id, id and family_id never change', tg_table_name),
@@ -201,7 +201,7 @@ revoke all on function graphium_private._refuse_move() from public;
 
 -- ---------------------------------------------------------------- embeddings: the summary
 create or replace function graphium_private._on_embeddings_changed() returns trigger
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $on_embeddings_changed$
 declare
   v_delta record;
@@ -260,7 +260,7 @@ revoke all on function graphium_private._on_embeddings_changed() from public;
 
 -- ---------------------------------------------------------------- tenants
 create or replace function graphium_private._refuse_model_change() returns trigger
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $refuse_model_change$
 begin
   if exists (select from graphium.kg_embeddings e where e.tenant_id = old.id) then
@@ -323,7 +323,7 @@ create or replace trigger embedding_model_is_fixed before update of embedding_mo
 -- ---------------------------------------------------------------- truncate
 set local role graphium_keeper;
 create or replace function graphium_private._on_memory_truncated() returns trigger
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $on_memory_truncated$
 begin
   if tg_table_name = 'kg_statements' then

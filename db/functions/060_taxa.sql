@@ -6,7 +6,7 @@ set local role graphium_owner;
 -- Returns the family locked. Another session may be making or deleting the same family: `on conflict` waits for it, and
 -- a family that is gone when its lock is granted is made anew.
 create or replace function graphium_private._lock_or_make_family(p_tenant_id uuid, p_name text, p_scopes text[]) returns uuid
-  language plpgsql volatile parallel unsafe security invoker set search_path = ''
+  language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $lock_or_make_family$
 declare
   v_id uuid;
@@ -40,7 +40,7 @@ revoke all on function graphium_private._lock_or_make_family(uuid, text, text[])
 -- The family's lock, held by every caller of the next two, makes look-then-insert safe against other ingests; an admin's
 -- rename or move may still come between, hence `on conflict`.
 create or replace function graphium_private._find_or_make_genus(p_tenant_id uuid, p_family_id uuid, p_name text) returns uuid
-  language plpgsql volatile parallel unsafe security invoker set search_path = ''
+  language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $find_or_make_genus$
 declare
   v_id uuid := (select g.id from graphium.dh_genera g where g.tenant_id = p_tenant_id and g.family_id = p_family_id and g.name = p_name);
@@ -59,7 +59,7 @@ revoke all on function graphium_private._find_or_make_genus(uuid, uuid, text) fr
 
 create or replace function graphium_private._find_or_make_specimen(p_tenant_id uuid, p_family_id uuid, p_genus_id uuid, p_name text, p_scopes text[])
   returns graphium.dh_specimens
-  language plpgsql volatile parallel unsafe security invoker set search_path = ''
+  language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $find_or_make_specimen$
 declare
   v_specimen graphium.dh_specimens;
@@ -88,7 +88,7 @@ revoke all on function graphium_private._find_or_make_specimen(uuid, uuid, uuid,
 
 set local role graphium_keeper;
 create or replace function graphium_private._family_name_is_taken(p_tenant_id uuid, p_name text) returns boolean
-  language sql stable parallel safe security definer set search_path = ''
+  language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp
   return exists (select from graphium.dh_families f where f.tenant_id = p_tenant_id and f.name = p_name);
 comment on function graphium_private._family_name_is_taken(uuid, text) is 'Whether a family has that name, visible or not: tells "hidden" from "deleted a moment ago".';
 revoke all on function graphium_private._family_name_is_taken(uuid, text) from public;

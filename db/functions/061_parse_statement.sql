@@ -3,7 +3,7 @@
 set local role graphium_owner;
 
 create or replace function graphium_private._refuse_statement(p_ordinal int, p_field text, p_problem text, p_hint text, p_code text = 'MG004') returns void
-  language plpgsql volatile parallel safe security invoker set search_path = ''
+  language plpgsql volatile parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $refuse_statement$
 begin
   perform graphium_private._raise_error(p_code, format('statement %s: %s %s', p_ordinal, p_field, p_problem), p_hint);
@@ -13,7 +13,7 @@ comment on function graphium_private._refuse_statement(int, text, text, text, te
 revoke all on function graphium_private._refuse_statement(int, text, text, text, text) from public;
 
 create or replace function graphium_private._parse_embedding(p_embedding jsonb, p_dimensions int, p_model text, p_subject text) returns @extschema:vector@.vector
-  language plpgsql immutable parallel unsafe security invoker set search_path = ''
+  language plpgsql immutable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $parse_embedding$
 declare
   v_embedding @extschema:vector@.vector;
@@ -38,7 +38,7 @@ revoke all on function graphium_private._parse_embedding(jsonb, int, text, text)
 
 -- A zero vector has no direction; elements whose squares overflow or vanish in single precision make every cosine NaN.
 create or replace function graphium_private._require_comparable(p_embedding @extschema:vector@.vector, p_dimensions int, p_model text, p_subject text, p_problem text = null) returns void
-  language plpgsql immutable parallel safe security invoker set search_path = ''
+  language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $require_comparable$
 begin
   if p_problem is null and @extschema:vector@.vector_dims(p_embedding) <> p_dimensions then
@@ -58,7 +58,7 @@ comment on function graphium_private._require_comparable(@extschema:vector@.vect
 revoke all on function graphium_private._require_comparable(@extschema:vector@.vector, int, text, text, text) from public;
 
 create or replace function graphium_private._parse_statement(p_ordinal int, p_statement jsonb, p_dimensions int, p_model text) returns graphium_private.incoming
-  language plpgsql stable parallel unsafe security invoker set search_path = ''
+  language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $parse_statement$
 declare
   c_known constant text[] := '{content,embedding,memory_type,layer_kind,required_scopes,occurred_at,source,position,metadata,exact_only}';
@@ -164,7 +164,7 @@ comment on function graphium_private._parse_statement(int, jsonb, int, text) is 
 revoke all on function graphium_private._parse_statement(int, jsonb, int, text) from public;
 
 create or replace function graphium_private._parse_statements(p_tenant_id uuid, p_statements jsonb, p_embedding_model text) returns graphium_private.incoming[]
-  language plpgsql stable parallel unsafe security invoker set search_path = ''
+  language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $parse_statements$
 declare
   v_tenant graphium.tenants := (select t from graphium.tenants t where t.id = p_tenant_id);
@@ -183,7 +183,7 @@ comment on function graphium_private._parse_statements(uuid, jsonb, text) is 'Th
 revoke all on function graphium_private._parse_statements(uuid, jsonb, text) from public;
 
 create or replace function graphium_private._require_model(p_tenant graphium.tenants, p_embedding_model text) returns void
-  language plpgsql immutable parallel safe security invoker set search_path = ''
+  language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $require_model$
 begin
   if p_embedding_model <> p_tenant.embedding_model then
@@ -197,7 +197,7 @@ revoke all on function graphium_private._require_model(graphium.tenants, text) f
 
 -- The audience of each input: its own scopes, else the default. Nobody writes what he could not read.
 create or replace function graphium_private._resolve_audiences(p_inputs graphium_private.incoming[], p_default text[]) returns graphium_private.incoming[]
-  language plpgsql stable parallel safe security invoker set search_path = ''
+  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $resolve_audiences$
 begin
   for v_index in 1..cardinality(p_inputs) loop

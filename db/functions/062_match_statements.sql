@@ -9,7 +9,7 @@ set local role graphium_owner;
 
 create or replace function graphium_private._match_statements(p_tenant_id uuid, p_family_id uuid, p_inputs graphium_private.incoming[])
   returns graphium_private.incoming[]
-  language plpgsql volatile parallel unsafe security invoker set search_path = ''
+  language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $match_statements$
 declare
   v_threshold constant double precision := (select s.value from graphium_private.settings s where s.name = 'dedup_similarity');

@@ -2,7 +2,7 @@
 set local role graphium_owner;
 
 create or replace function graphium_private._insert_statements(p_tenant_id uuid, p_specimen graphium.dh_specimens, p_new graphium_private.incoming[]) returns void
-  language plpgsql volatile parallel unsafe security invoker set search_path = ''
+  language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $insert_statements$
 begin
   insert into graphium.kg_statements (tenant_id, id, family_id, genus_id, specimen_id, content, memory_type, layer_kind, rule, required_scopes,
@@ -23,7 +23,7 @@ revoke all on function graphium_private._insert_statements(uuid, graphium.dh_spe
 -- A fold adds 1 to the access_count of its statement, keeps what the input said differently, and gives its vector to a
 -- statement that was stored without one.
 create or replace function graphium_private._fold_statements(p_tenant_id uuid, p_specimen_id uuid, p_folded graphium_private.incoming[]) returns void
-  language plpgsql volatile parallel unsafe security invoker set search_path = ''
+  language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $fold_statements$
 begin
   update graphium.kg_statements s
@@ -73,7 +73,7 @@ revoke all on function graphium_private._fold_statements(uuid, uuid, graphium_pr
 -- Places in their sources for new statements that name a source and no place: after the last that the caller sees, in
 -- input order. Explicit places earlier in the same call count.
 create or replace function graphium_private._place_in_source(p_tenant_id uuid, p_new graphium_private.incoming[]) returns graphium_private.incoming[]
-  language plpgsql stable parallel safe security invoker set search_path = ''
+  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $place_in_source$
 declare
   v_last jsonb := '{}';

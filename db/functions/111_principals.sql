@@ -8,7 +8,7 @@
 set local role graphium_keeper;
 
 create or replace function graphium.add_principal(role_name text, tenant text, scopes text[], read_only boolean = false) returns void
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $add_principal$
 declare
   v_tenant text := graphium_private._clean_name(tenant, 'tenant', 100);
@@ -42,7 +42,7 @@ revoke all on function graphium.add_principal(text, text, text[], boolean) from 
 grant execute on function graphium.add_principal(text, text, text[], boolean) to graphium_admin;
 
 create or replace function graphium.remove_principal(role_name text) returns void
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $remove_principal$
 begin
   perform graphium_private._require_admin_role();

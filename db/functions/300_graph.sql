@@ -15,7 +15,7 @@
 set local role graphium_owner;
 
 create or replace function graphium_private._graph_name(p_tenant_id uuid) returns name
-  language sql immutable parallel safe security invoker set search_path = ''
+  language sql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
   return ('graphium_' || replace(p_tenant_id::text, '-', ''))::name;
 comment on function graphium_private._graph_name(uuid) is 'Name of the tenant''s graph and of its schema. Needs no quoting.';
 revoke all on function graphium_private._graph_name(uuid) from public;
@@ -36,7 +36,7 @@ grant execute on function graphium_private._graph_id(int, uuid) to graphium_keep
 -- Policy helper: which families the caller may see, once per scan of a label table (a hashed sub-plan, not per row).
 -- It reads dh_families as graphium_owner, under that table's own policy: there is one rule, and it is written there.
 create or replace function graphium_private.visible_family_ids(p_tenant_id uuid) returns setof uuid
-  language sql stable parallel safe security definer set search_path = '' rows 100
+  language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp rows 100
 as $visible_family_ids$
   select f.id from graphium.dh_families f where f.tenant_id = p_tenant_id
 $visible_family_ids$;
@@ -46,7 +46,7 @@ revoke all on function graphium_private.visible_family_ids(uuid) from public;
 grant execute on function graphium_private.visible_family_ids(uuid) to graphium_cypher;
 
 create or replace function graphium_private._protect_graph(p_tenant_id uuid) returns void
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $protect_graph$
 declare
   v_graph name := graphium_private._graph_name(p_tenant_id);

@@ -8,11 +8,11 @@ do $new_id$
 begin
   if current_setting('server_version_num')::int >= 180000 then
     create or replace function graphium_private.new_id() returns uuid
-      language sql volatile parallel safe security invoker set search_path = ''
+      language sql volatile parallel safe security invoker set search_path = pg_catalog, pg_temp
       return uuidv7();
   else
     create or replace function graphium_private.new_id() returns uuid
-      language plpgsql volatile parallel safe security invoker set search_path = ''
+      language plpgsql volatile parallel safe security invoker set search_path = pg_catalog, pg_temp
     as $body$
     declare
       v_micros bigint := floor(extract(epoch from clock_timestamp()) * 1000000);
@@ -37,7 +37,7 @@ grant execute on function graphium_private.new_id() to graphium_keeper;
 -- digit, a path character or a capital after their first letter (iPhone, O'Brien, US, /srv/Data, v2B).
 -- Not NFKC: 10² is not 102. Joiners (U+200C, U+200D) stay: in Persian, Indic scripts and emoji they carry meaning.
 create function graphium_private.fold_v1(content text) returns text
-  language plpgsql immutable strict parallel safe security invoker set search_path = ''
+  language plpgsql immutable strict parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $fold$
 declare
   v_text text := normalize(content, NFC);
@@ -70,7 +70,7 @@ comment on function graphium_private.fold_v1(text) is
   'The careful fold, version 1: two texts with equal folds are the same statement. Stored hashes depend on it, so it never changes.';
 
 create function graphium_private.fold_hash_v1(content text) returns bytea
-  language plpgsql immutable strict parallel safe security invoker set search_path = ''
+  language plpgsql immutable strict parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $hash$
 begin
   -- convert_to() is only STABLE, for databases whose conversions change; UTF-8 to UTF-8 never does
@@ -85,7 +85,7 @@ grant execute on function graphium_private.fold_v1(text), graphium_private.fold_
 -- The lexical document. A tsvector holds at most 1 MB of distinct words: of a text beyond that, words found in its
 -- first 200,000 characters count.
 create function graphium_private.lexemes_v1(content text) returns tsvector
-  language plpgsql immutable strict parallel safe security invoker set search_path = ''
+  language plpgsql immutable strict parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $lexemes$
 begin
   return to_tsvector('pg_catalog.english', content);
