@@ -17,8 +17,9 @@ create table graphium.dh_symbioses (
   target_statement_id uuid,
   created_at timestamptz not null default now(),
   primary key (tenant_id, id),
-  unique nulls not distinct (tenant_id, kind, source_family_id, source_genus_id, source_specimen_id, source_statement_id,
-                             target_family_id, target_genus_id, target_specimen_id, target_statement_id),
+  constraint dh_symbioses_once unique nulls not distinct
+    (tenant_id, kind, source_family_id, source_genus_id, source_specimen_id, source_statement_id,
+     target_family_id, target_genus_id, target_specimen_id, target_statement_id),
   foreign key (tenant_id, source_family_id) references graphium.dh_families (tenant_id, id) on delete cascade,
   foreign key (tenant_id, source_family_id, source_genus_id) references graphium.dh_genera (tenant_id, family_id, id) on delete cascade,
   foreign key (tenant_id, source_family_id, source_specimen_id) references graphium.dh_specimens (tenant_id, family_id, id) on delete cascade,
