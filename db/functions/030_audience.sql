@@ -1,15 +1,14 @@
 -- Audiences: what required_scopes mean. Empty, or with 'public' among them: everyone in the tenant ("open").
 set local role graphium_owner;
 
--- Inlined into every policy, so it has no SET; its two operators are written with their schema. The caller's scopes
--- stand in it once: a sub-select in an argument that is used twice would not be inlined. NULL scopes are an admin's.
+-- The three rules below have bodies that are parsed when they are made, so no search_path can reach into them, and no
+-- SET, so that they are inlined into policies and queries. In is_visible the caller's scopes stand once: a sub-select in
+-- an argument that is used twice would not be inlined. NULL scopes are an admin's.
 create or replace function graphium_private.is_visible(required_scopes text[], caller_scopes text[]) returns boolean
   language sql immutable parallel safe security invoker
-as $is_visible$
-  select pg_catalog.cardinality(required_scopes) operator(pg_catalog.=) 0
-      or 'public' operator(pg_catalog.=) any (required_scopes)
-      or required_scopes operator(pg_catalog.&&) coalesce(caller_scopes, required_scopes)
-$is_visible$;
+  return cardinality(required_scopes) = 0
+      or 'public' = any (required_scopes)
+      or required_scopes && coalesce(caller_scopes, required_scopes);
 comment on function graphium_private.is_visible(text[], text[]) is
   'The rule: a row is visible when its audience is open or the caller holds at least one of its scopes. NULL caller_scopes: all.';
 revoke all on function graphium_private.is_visible(text[], text[]) from public;
@@ -17,23 +16,18 @@ grant execute on function graphium_private.is_visible(text[], text[]) to graphiu
 
 create or replace function graphium_private._audience(required_scopes text[]) returns text[]
   language sql immutable strict parallel safe security invoker
-as $audience$
-  select case when 'public' operator(pg_catalog.=) any (required_scopes) then '{}'::pg_catalog.text[] else required_scopes end
-$audience$;
+  return case when 'public' = any (required_scopes) then '{}'::text[] else required_scopes end;
 comment on function graphium_private._audience(text[]) is
-  'Canonical form of stored (sorted, distinct) scopes: audiences are the same exactly when these are equal. Inlined, hence no SET.';
+  'Canonical form of stored (sorted, distinct) scopes: audiences are the same exactly when these are equal.';
 revoke all on function graphium_private._audience(text[]) from public;
 grant execute on function graphium_private._audience(text[]) to graphium_keeper;
 
 create or replace function graphium_private._audience_includes(wider text[], narrower text[]) returns boolean
   language sql immutable strict parallel safe security invoker
-as $audience_includes$
-  select pg_catalog.cardinality(graphium_private._audience(wider)) operator(pg_catalog.=) 0
-      or (pg_catalog.cardinality(graphium_private._audience(narrower)) operator(pg_catalog.>) 0
-          and narrower operator(pg_catalog.<@) wider)
-$audience_includes$;
+  return cardinality(graphium_private._audience(wider)) = 0
+      or (cardinality(graphium_private._audience(narrower)) > 0 and narrower <@ wider);
 comment on function graphium_private._audience_includes(text[], text[]) is
-  'Whether everybody who may see a row with the audience `narrower` may see one with `wider`. Inlined, hence no SET.';
+  'Whether everybody who may see a row with the audience `narrower` may see one with `wider`.';
 revoke all on function graphium_private._audience_includes(text[], text[]) from public;
 grant execute on function graphium_private._audience_includes(text[], text[]) to graphium_keeper;
 

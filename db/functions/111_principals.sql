@@ -59,7 +59,7 @@ grant execute on function graphium.remove_principal(text) to graphium_admin;
 
 -- Takes back only what add_principal granted: a grant by somebody else is not the keeper's to revoke.
 create or replace function graphium_private._revoke_from_principal(p_role_name name) returns void
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $revoke_from_principal$
 declare
   v_granted name;

@@ -10,7 +10,7 @@
 set local role graphium_owner;
 
 create or replace function graphium.set_required_scopes(kind text, id uuid, required_scopes text[], cascade boolean = false) returns int
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $set_required_scopes$
 #variable_conflict use_column
 declare
@@ -64,7 +64,7 @@ revoke all on function graphium.set_required_scopes(text, uuid, text[], boolean)
 grant execute on function graphium.set_required_scopes(text, uuid, text[], boolean) to graphium_user;
 
 create or replace function graphium_private._family_of(p_tenant_id uuid, p_kind text, p_id uuid) returns uuid
-  language plpgsql stable parallel safe security invoker set search_path = ''
+  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $family_of$
 declare
   v_family_id uuid := case p_kind

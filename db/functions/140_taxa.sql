@@ -7,7 +7,7 @@
 set local role graphium_owner;
 
 create or replace function graphium.rename_taxon(kind text, id uuid, name text) returns void
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $rename_taxon$
 #variable_conflict use_column
 declare
@@ -31,7 +31,7 @@ revoke all on function graphium.rename_taxon(text, uuid, text) from public;
 grant execute on function graphium.rename_taxon(text, uuid, text) to graphium_admin;
 
 create or replace function graphium.move_specimen(id uuid, genus_id uuid) returns void
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $move_specimen$
 #variable_conflict use_column
 declare
@@ -54,7 +54,7 @@ revoke all on function graphium.move_specimen(uuid, uuid) from public;
 grant execute on function graphium.move_specimen(uuid, uuid) to graphium_admin;
 
 create or replace function graphium.forget_taxon(kind text, id uuid) returns int
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $forget_taxon$
 #variable_conflict use_column
 declare
@@ -82,7 +82,7 @@ revoke all on function graphium.forget_taxon(text, uuid) from public;
 grant execute on function graphium.forget_taxon(text, uuid) to graphium_admin;
 
 create or replace function graphium_private._require_taxon_kind(kind text) returns text
-  language plpgsql immutable parallel safe security invoker set search_path = ''
+  language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $require_taxon_kind$
 begin
   if lower(kind) in ('family', 'genus', 'specimen') then

@@ -9,7 +9,7 @@
 set local role graphium_owner;
 
 create or replace function graphium.link_symbiosis(kind text, source jsonb, target jsonb, note text = null) returns uuid
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $link_symbiosis$
 declare
   v_tenant_id uuid := graphium_private._require_admin();
@@ -43,7 +43,7 @@ revoke all on function graphium.link_symbiosis(text, jsonb, jsonb, text) from pu
 grant execute on function graphium.link_symbiosis(text, jsonb, jsonb, text) to graphium_admin;
 
 create or replace function graphium.unlink_symbiosis(id uuid) returns void
-  language plpgsql volatile parallel unsafe security definer set search_path = ''
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $unlink_symbiosis$
 declare
   v_tenant_id uuid := graphium_private._require_admin();
@@ -61,7 +61,7 @@ grant execute on function graphium.unlink_symbiosis(uuid) to graphium_admin;
 -- A specimen's name is unique inside its genus only, so without a genus it must be the only one of its family.
 create or replace function graphium_private._find_end(p_tenant_id uuid, p_end jsonb, p_argument text,
     out family_id uuid, out genus_id uuid, out specimen_id uuid, out statement_id uuid)
-  language plpgsql stable parallel safe security invoker set search_path = ''
+  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $find_end$
 #variable_conflict use_column
 declare

@@ -8,6 +8,7 @@ file, rendered by :func:`graphium_db.classification.render_sql` and applied befo
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,7 +71,7 @@ class Tree:
     def repeatables(self, vector_schema: str) -> list[SqlFile]:
         """The repeatable files in the order in which they are applied. `vector_schema` is a quoted identifier."""
         files = []
-        if (self.root / RULES).is_file():
+        if (self.root / RULES).is_file() and importlib.util.find_spec("graphium_db.classification"):
             from graphium_db.classification import render_sql
 
             files.append(SqlFile(RULES, render_sql()))
