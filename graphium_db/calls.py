@@ -1,0 +1,528 @@
+"""All SQL that a client sends, and how its rows become objects.
+
+A `Call` is one `select … from graphium.function(name => …)` with its parameters and the decoder of its rows. Nothing
+here touches a connection: `aio.py` and `client.py` run calls, and whoever has a cursor of their own can, too.
+
+Text is checked before it is sent: PostgreSQL stores neither U+0000 nor half of a surrogate pair, and its own message
+for them names no argument.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import date, datetime, timezone
+from typing import Any, Generic, NoReturn, TypeVar
+from uuid import UUID
+
+from graphium_db import models
+from graphium_db.errors import BadArgumentError, BadEmbeddingError, BadStatementError, GraphiumError
+from graphium_db.models import StatementInput, SymbiosisEnd
+
+T = TypeVar("T")
+Rows = list[tuple[Any, ...]]
+Moment = datetime | date | str
+"""A point in time: a datetime with a time zone, or text that PostgreSQL reads as `timestamptz`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One statement to send: `cursor.execute(call.sql, call.parameters)`, then `call.decode(cursor.fetchall())`."""
+
+    sql: bytes
+    parameters: Mapping[str, Any]
+    decode: Callable[[Rows], T]
+
+
+def _sql(function: str, columns: Sequence[str] = (), /, **argument_types: str) -> bytes:
+    """`select columns from graphium.function(argument => parameter::type, …)`.
+
+    An argument of type '' is sent untyped: the schema of the type vector differs between databases.
+    """
+    arguments = ", ".join(
+        f"{name} => %({name})s" + (f"::{sql_type}" if sql_type else "") for name, sql_type in argument_types.items()
+    )
+    return f"select {', '.join(columns) or '*'} from graphium.{function}({arguments})".encode()  # noqa: S608  # names
+
+
+def _columns(model: type) -> list[str]:
+    return [field.name for field in fields(model)]
+
+
+def _rows_as(model: type[T]) -> Callable[[Rows], list[T]]:
+    """Decoder of rows whose columns are the fields of `model`, arrays as tuples."""
+    arrays = [i for i, field in enumerate(fields(model)) if str(field.type).startswith("tuple[")]  # type: ignore[arg-type]
+
+    def decode(rows: Rows) -> list[T]:
+        decoded = []
+        for row in rows:
+            values = list(row)
+            for i in arrays:
+                values[i] = None if values[i] is None else tuple(values[i])
+            decoded.append(model(*values))
+        return decoded
+
+    return decode
+
+
+def _first_row_as(model: type[T]) -> Callable[[Rows], T]:
+    decode = _rows_as(model)
+    return lambda rows: decode(rows)[0]
+
+
+def _scalar(rows: Rows) -> Any:
+    return rows[0][0]
+
+
+def _nothing(_rows: Rows) -> None:
+    return None
+
+
+# --- checks and encodings of arguments -------------------------------------------------------------------------
+
+
+def _unstorable(text: str) -> str | None:
+    """Why PostgreSQL could not store `text`, or None."""
+    if "\x00" in text:
+        return "contains U+0000, which PostgreSQL cannot store"
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return f"contains half of a surrogate pair (U+{ord(text[error.start]):04X}) at character {error.start + 1}"
+    return None
+
+
+def _refuse_text(error: type[GraphiumError], where: str, problem: str) -> NoReturn:
+    raise error(
+        f"{where} {problem}", "Remove or replace the character: text.replace(…) or text.encode(errors='ignore')."
+    )
+
+
+def _text(name: str, value: str | None) -> str | None:
+    if isinstance(value, str):
+        if problem := _unstorable(value):
+            _refuse_text(BadArgumentError, name, problem)
+    elif value is not None:
+        raise BadArgumentError(f"{name} must be text, got {type(value).__name__}")
+    return value
+
+
+def _texts(name: str, values: Sequence[str] | None) -> list[str] | None:
+    if values is None:
+        return None
+    if isinstance(values, str):
+        raise BadArgumentError(f"{name} must be a list of texts, got one text", f"Pass [{values!r}].")
+    for value in values:
+        if _text(name, value) is None:
+            raise BadArgumentError(f"{name} must be a list of texts, got None in it")
+    return list(values)
+
+
+def _integer(name: str, value: int) -> int:
+    if not isinstance(value, int) or not -(2**31) <= value < 2**31:
+        raise BadArgumentError(f"{name} must be an integer below 2^31, got {value!r}")
+    return value
+
+
+def _uuid(name: str, value: UUID | str) -> UUID:
+    try:
+        return value if isinstance(value, UUID) else UUID(value)
+    except (ValueError, AttributeError, TypeError):
+        raise BadArgumentError(f"{name} must be a uuid, got {value!r}") from None
+
+
+def _moment(name: str, value: Moment | None, error: type[GraphiumError] = BadArgumentError) -> str | None:
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise error(f"{name} has no time zone: {value.isoformat()}", "Add one: value.replace(tzinfo=timezone.utc).")
+        return value.isoformat()
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day, tzinfo=timezone.utc).isoformat()
+    if isinstance(value, str) and (problem := _unstorable(value)):
+        _refuse_text(error, name, problem)
+    return value
+
+
+def vector_text(embedding: Sequence[float]) -> str:
+    """pgvector's text form, nine significant digits: what a 32-bit float holds. In JSON it is read three times faster
+    than an array of numbers.
+
+    Raises:
+        BadEmbeddingError: an element is not a number. NaN, infinity, wrong dimensions are the database's to refuse.
+    """
+    values = embedding.tolist() if hasattr(embedding, "tolist") else embedding
+    try:
+        return "[" + ",".join([format(float(value), ".9g") for value in values]) + "]"
+    except (TypeError, ValueError):
+        raise BadEmbeddingError("the embedding must be a list of numbers") from None
+
+
+def _check_json(value: Any, where: str, error: type[GraphiumError]) -> None:
+    """Refuse text that PostgreSQL cannot store anywhere inside of `value`, keys included."""
+    if isinstance(value, str):
+        if problem := _unstorable(value):
+            _refuse_text(error, where, problem)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            _check_json(key, f"a key of {where}", error)
+            _check_json(item, f"{where}.{key}" if isinstance(key, str) else where, error)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _check_json(item, where, error)
+
+
+def _json(value: Any, where: str, error: type[GraphiumError]) -> str:
+    """Strict JSON: no NaN, no type that JSON does not have."""
+    _check_json(value, where, error)
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as problem:
+        raise error(f"{where} cannot be written as JSON: {problem}") from None
+
+
+def _statement(ordinal: int, statement: StatementInput) -> dict[str, Any]:
+    """`statement` as the function reads it. Unknown keys go along: the database refuses them by name."""
+    encoded: dict[str, Any] = dict(statement)
+    if (embedding := encoded.get("embedding")) is not None and not isinstance(embedding, str):
+        try:
+            encoded["embedding"] = vector_text(embedding)
+        except BadEmbeddingError as error:
+            raise BadEmbeddingError(f"statement {ordinal}: {error.message}") from None
+    if "occurred_at" in encoded:
+        encoded["occurred_at"] = _moment(f"statement {ordinal}: occurred_at", encoded["occurred_at"], BadStatementError)
+    if (scopes := encoded.get("required_scopes")) is not None and not isinstance(scopes, str):
+        encoded["required_scopes"] = list(scopes)
+    for field, value in encoded.items():
+        _check_json(field, f"statement {ordinal}: a key", BadStatementError)
+        if field != "embedding":
+            _check_json(value, f"statement {ordinal}: {field}", BadStatementError)
+    return encoded
+
+
+# --- identity --------------------------------------------------------------------------------------------------
+
+_SET_CALLER = _sql("set_caller", tenant="text", scopes="text[]")
+_CALLER = _sql("caller", _columns(models.Caller))
+
+
+def set_caller(tenant: str, scopes: Sequence[str] = ()) -> Call[None]:
+    return Call(_SET_CALLER, {"tenant": _text("tenant", tenant), "scopes": _texts("scopes", scopes)}, _nothing)
+
+
+def caller() -> Call[models.Caller]:
+    return Call(_CALLER, {}, _first_row_as(models.Caller))
+
+
+# --- memory ----------------------------------------------------------------------------------------------------
+
+_INGEST = _sql(
+    "ingest_context",
+    _columns(models.IngestedStatement),
+    family="text",
+    genus="text",
+    specimen="text",
+    statements="jsonb",
+    required_scopes="text[]",
+    embedding_model="text",
+)
+
+
+def ingest_context(
+    family: str,
+    genus: str,
+    specimen: str,
+    statements: Sequence[StatementInput],
+    required_scopes: Sequence[str] | None = None,
+    embedding_model: str | None = None,
+) -> Call[list[models.IngestedStatement]]:
+    encoded = [_statement(ordinal, statement) for ordinal, statement in enumerate(statements, start=1)]
+    try:
+        document = json.dumps(encoded, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as problem:
+        for ordinal, statement in enumerate(encoded, start=1):  # find the one to blame
+            _json(statement, f"statement {ordinal}", BadStatementError)
+        raise BadStatementError(f"statements cannot be written as JSON: {problem}") from None
+    return Call(
+        _INGEST,
+        {
+            "family": _text("family", family),
+            "genus": _text("genus", genus),
+            "specimen": _text("specimen", specimen),
+            "statements": document,
+            "required_scopes": _texts("required_scopes", required_scopes),
+            "embedding_model": _text("embedding_model", embedding_model),
+        },
+        _rows_as(models.IngestedStatement),
+    )
+
+
+_FILTER_TYPES = {
+    "memory_types": "text[]",
+    "layer_kinds": "text[]",
+    "since": "timestamptz",
+    "until": "timestamptz",
+}
+_SEARCH = _sql(
+    "search_context",
+    _columns(models.SearchHit),
+    query_embedding="",
+    query_text="text",
+    match_count="int",
+    families="text[]",
+    genera="text[]",
+    specimens="text[]",
+    **_FILTER_TYPES,
+    min_similarity="real",
+    follow_symbiosis="bool",
+    symbiosis_count="int",
+    embedding_model="text",
+)
+_PREPARE_QUERY = _sql("prepare_query", _columns(models.PreparedQuery), query_text="text")
+
+
+def prepare_query(query_text: str) -> Call[models.PreparedQuery]:
+    return Call(_PREPARE_QUERY, {"query_text": _text("query_text", query_text)}, _first_row_as(models.PreparedQuery))
+
+
+def search_context(
+    query_embedding: Sequence[float] | None = None,
+    query_text: str | None = None,
+    match_count: int = 10,
+    families: Sequence[str] | None = None,
+    genera: Sequence[str] | None = None,
+    specimens: Sequence[str] | None = None,
+    memory_types: Sequence[str] | None = None,
+    layer_kinds: Sequence[str] | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    min_similarity: float | None = None,
+    follow_symbiosis: bool = True,
+    symbiosis_count: int = 5,
+    embedding_model: str | None = None,
+) -> Call[list[models.SearchHit]]:
+    return Call(
+        _SEARCH,
+        {
+            "query_embedding": None if query_embedding is None else vector_text(query_embedding),
+            "query_text": _text("query_text", query_text),
+            "match_count": _integer("match_count", match_count),
+            "families": _texts("families", families),
+            "genera": _texts("genera", genera),
+            "specimens": _texts("specimens", specimens),
+            "memory_types": _texts("memory_types", memory_types),
+            "layer_kinds": _texts("layer_kinds", layer_kinds),
+            "since": _moment("since", since),
+            "until": _moment("until", until),
+            "min_similarity": min_similarity,
+            "follow_symbiosis": follow_symbiosis,
+            "symbiosis_count": _integer("symbiosis_count", symbiosis_count),
+            "embedding_model": _text("embedding_model", embedding_model),
+        },
+        _rows_as(models.SearchHit),
+    )
+
+
+_RECALL = _sql(
+    "recall_context",
+    _columns(models.RecalledStatement),
+    family="text",
+    genus="text",
+    specimen="text",
+    statement_ids="uuid[]",
+    **_FILTER_TYPES,
+    page_size="int",
+    after="uuid",
+)
+
+
+def recall_context(
+    family: str | None = None,
+    genus: str | None = None,
+    specimen: str | None = None,
+    statement_ids: Sequence[UUID | str] | None = None,
+    memory_types: Sequence[str] | None = None,
+    layer_kinds: Sequence[str] | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    page_size: int = 50,
+    after: UUID | str | None = None,
+) -> Call[list[models.RecalledStatement]]:
+    return Call(
+        _RECALL,
+        {
+            "family": _text("family", family),
+            "genus": _text("genus", genus),
+            "specimen": _text("specimen", specimen),
+            "statement_ids": None if statement_ids is None else [_uuid("statement_ids", id) for id in statement_ids],
+            "memory_types": _texts("memory_types", memory_types),
+            "layer_kinds": _texts("layer_kinds", layer_kinds),
+            "since": _moment("since", since),
+            "until": _moment("until", until),
+            "page_size": _integer("page_size", page_size),
+            "after": None if after is None else _uuid("after", after),
+        },
+        _rows_as(models.RecalledStatement),
+    )
+
+
+_WAKE_UP = _sql(
+    "wake_up_context",
+    _columns(models.WakeUpStatement),
+    token_budget="int",  # noqa: S106
+    families="text[]",
+    specimens="text[]",
+)
+
+
+def wake_up_context(
+    token_budget: int = 800, families: Sequence[str] | None = None, specimens: Sequence[str] | None = None
+) -> Call[list[models.WakeUpStatement]]:
+    return Call(
+        _WAKE_UP,
+        {
+            "token_budget": _integer("token_budget", token_budget),
+            "families": _texts("families", families),
+            "specimens": _texts("specimens", specimens),
+        },
+        _rows_as(models.WakeUpStatement),
+    )
+
+
+_SEARCH_FAMILIES = _sql("search_families", _columns(models.FamilyHit), query_embedding="", match_count="int")
+
+
+def search_families(query_embedding: Sequence[float], match_count: int = 5) -> Call[list[models.FamilyHit]]:
+    return Call(
+        _SEARCH_FAMILIES,
+        {"query_embedding": vector_text(query_embedding), "match_count": _integer("match_count", match_count)},
+        _rows_as(models.FamilyHit),
+    )
+
+
+_CONTEXT_TREE = _sql("context_tree", _columns(models.ContextTreeRow))
+
+
+def context_tree() -> Call[list[models.ContextTreeRow]]:
+    return Call(_CONTEXT_TREE, {}, _rows_as(models.ContextTreeRow))
+
+
+_FORGET = _sql("forget_context", statement_ids="uuid[]")
+
+
+def forget_context(statement_ids: Sequence[UUID | str]) -> Call[int]:
+    return Call(_FORGET, {"statement_ids": [_uuid("statement_ids", id) for id in statement_ids]}, _scalar)
+
+
+_SET_REQUIRED_SCOPES = _sql("set_required_scopes", kind="text", id="uuid", required_scopes="text[]", cascade="bool")
+
+
+def set_required_scopes(kind: str, id: UUID | str, required_scopes: Sequence[str], cascade: bool = False) -> Call[int]:
+    return Call(
+        _SET_REQUIRED_SCOPES,
+        {
+            "kind": _text("kind", kind),
+            "id": _uuid("id", id),
+            "required_scopes": _texts("required_scopes", required_scopes),
+            "cascade": cascade,
+        },
+        _scalar,
+    )
+
+
+_CYPHER = _sql("cypher", query="text", params="jsonb")
+
+
+def cypher(query: str, params: Mapping[str, Any] | None = None) -> Call[list[Any]]:
+    return Call(
+        _CYPHER,
+        {"query": _text("query", query), "params": _json(dict(params or {}), "params", BadArgumentError)},
+        lambda rows: [row[0] for row in rows],
+    )
+
+
+# --- administration --------------------------------------------------------------------------------------------
+
+_CREATE_TENANT = _sql("create_tenant", slug="text", embedding_model="text", dimensions="int")
+_DROP_TENANT = _sql("drop_tenant", slug="text")
+_LIST_TENANTS = _sql("list_tenants", _columns(models.Tenant))
+_ADD_PRINCIPAL = _sql("add_principal", role_name="text", tenant="text", scopes="text[]", read_only="bool")
+_REMOVE_PRINCIPAL = _sql("remove_principal", role_name="text")
+_RENAME_TAXON = _sql("rename_taxon", kind="text", id="uuid", name="text")
+_MOVE_SPECIMEN = _sql("move_specimen", id="uuid", genus_id="uuid")
+_FORGET_TAXON = _sql("forget_taxon", kind="text", id="uuid")
+_LINK_SYMBIOSIS = _sql("link_symbiosis", kind="text", source="jsonb", target="jsonb", note="text")
+_UNLINK_SYMBIOSIS = _sql("unlink_symbiosis", id="uuid")
+
+
+def create_tenant(slug: str, embedding_model: str = "all-MiniLM-L6-v2", dimensions: int = 384) -> Call[UUID]:
+    return Call(
+        _CREATE_TENANT,
+        {
+            "slug": _text("slug", slug),
+            "embedding_model": _text("embedding_model", embedding_model),
+            "dimensions": _integer("dimensions", dimensions),
+        },
+        _scalar,
+    )
+
+
+def drop_tenant(slug: str) -> Call[None]:
+    return Call(_DROP_TENANT, {"slug": _text("slug", slug)}, _nothing)
+
+
+def list_tenants() -> Call[list[models.Tenant]]:
+    return Call(_LIST_TENANTS, {}, _rows_as(models.Tenant))
+
+
+def add_principal(role_name: str, tenant: str, scopes: Sequence[str] = (), read_only: bool = False) -> Call[None]:
+    return Call(
+        _ADD_PRINCIPAL,
+        {
+            "role_name": _text("role_name", role_name),
+            "tenant": _text("tenant", tenant),
+            "scopes": _texts("scopes", scopes),
+            "read_only": read_only,
+        },
+        _nothing,
+    )
+
+
+def remove_principal(role_name: str) -> Call[None]:
+    return Call(_REMOVE_PRINCIPAL, {"role_name": _text("role_name", role_name)}, _nothing)
+
+
+def rename_taxon(kind: str, id: UUID | str, name: str) -> Call[None]:
+    return Call(
+        _RENAME_TAXON, {"kind": _text("kind", kind), "id": _uuid("id", id), "name": _text("name", name)}, _nothing
+    )
+
+
+def move_specimen(id: UUID | str, genus_id: UUID | str) -> Call[None]:
+    return Call(_MOVE_SPECIMEN, {"id": _uuid("id", id), "genus_id": _uuid("genus_id", genus_id)}, _nothing)
+
+
+def forget_taxon(kind: str, id: UUID | str) -> Call[int]:
+    return Call(_FORGET_TAXON, {"kind": _text("kind", kind), "id": _uuid("id", id)}, _scalar)
+
+
+def _symbiosis_end(name: str, end: SymbiosisEnd) -> str:
+    values = {key: str(value) if isinstance(value, UUID) else value for key, value in end.items()}
+    return _json(values, name, BadArgumentError)
+
+
+def link_symbiosis(kind: str, source: SymbiosisEnd, target: SymbiosisEnd, note: str | None = None) -> Call[UUID]:
+    return Call(
+        _LINK_SYMBIOSIS,
+        {
+            "kind": _text("kind", kind),
+            "source": _symbiosis_end("source", source),
+            "target": _symbiosis_end("target", target),
+            "note": _text("note", note),
+        },
+        _scalar,
+    )
+
+
+def unlink_symbiosis(id: UUID | str) -> Call[None]:
+    return Call(_UNLINK_SYMBIOSIS, {"id": _uuid("id", id)}, _nothing)

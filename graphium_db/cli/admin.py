@@ -1,0 +1,118 @@
+"""The commands for members of graphium_admin: tenants, principals, maintenance."""
+
+from __future__ import annotations
+
+import click
+
+from graphium_db.cli.options import Session, admin_options, examples
+from graphium_db.cli.output import done, print_json, say, shown, table
+
+
+@click.group()
+def tenant() -> None:
+    """Create, drop and list tenants."""
+
+
+@tenant.command(
+    "create",
+    epilog=examples(
+        "graphium tenant create acme\ngraphium tenant create acme --embedding-model bge-m3 --dimensions 1024"
+    ),
+)
+@click.argument("slug")
+@click.option("--embedding-model", default="all-MiniLM-L6-v2", show_default=True, help="The one model of its vectors.")
+@click.option("--dimensions", default=384, show_default=True, help="How long its vectors are.")
+@admin_options
+def tenant_create(session: Session, slug: str, embedding_model: str, dimensions: int, as_json: bool) -> None:
+    """Make an empty tenant and its graph."""
+    with session.admin() as memory:
+        id = memory.create_tenant(slug, embedding_model, dimensions)
+    if as_json:
+        print_json({"id": id, "slug": slug})
+    else:
+        done(f"Tenant {shown(slug)} created: {id}")
+
+
+@tenant.command("drop", epilog=examples("graphium tenant drop acme --yes"))
+@click.argument("slug")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@admin_options
+def tenant_drop(session: Session, slug: str, yes: bool, as_json: bool) -> None:
+    """Erase a tenant with all that it remembers."""
+    if not yes:
+        click.confirm(f"Erase tenant {shown(slug)} with all that it remembers?", abort=True, err=True)
+    with session.admin() as memory:
+        memory.drop_tenant(slug)
+    if as_json:
+        print_json({"dropped": slug})
+    else:
+        done(f"Tenant {shown(slug)} dropped")
+
+
+@tenant.command("list")
+@admin_options
+def tenant_list(session: Session, as_json: bool) -> None:
+    """All tenants of the database."""
+    with session.admin() as memory:
+        tenants = memory.list_tenants()
+    if as_json:
+        print_json(tenants)
+    elif not tenants:
+        say("No tenants yet: graphium tenant create …")
+    else:
+        table(
+            "tenant",
+            "embedding model",
+            "dimensions",
+            "created",
+            rows=(
+                [shown(t.slug), shown(t.embedding_model), str(t.dimensions), t.created_at.strftime("%Y-%m-%d %H:%M")]
+                for t in tenants
+            ),
+            right=["dimensions"],
+        )
+
+
+@click.group()
+def principal() -> None:
+    """Bind login roles to a tenant and scopes, and undo it."""
+
+
+@principal.command(
+    "add",
+    epilog=examples(
+        """
+psql … -c "create role analyst login password '…'"
+graphium principal add analyst --tenant acme --scope hr --scope finance --read-only
+"""
+    ),
+)
+@click.argument("role")
+@click.option("--tenant", required=True, help="The tenant that the role is.")
+@click.option("--scope", "scopes", multiple=True, help="Scope that the role holds at most; repeatable.")
+@click.option("--read-only", is_flag=True, help="The role only reads.")
+@admin_options
+def principal_add(
+    session: Session, role: str, tenant: str, scopes: tuple[str, ...], read_only: bool, as_json: bool
+) -> None:
+    """Make a login role a principal: whatever it sets, it is that tenant with at most those scopes."""
+    with session.admin() as memory:
+        memory.add_principal(role, tenant, scopes, read_only)
+    if as_json:
+        print_json({"role": role, "tenant": tenant, "scopes": scopes, "read_only": read_only})
+    else:
+        held = ", ".join(shown(scope) for scope in scopes) or "no scopes"
+        done(f"{shown(role)} is {shown(tenant)} with {held}{', read-only' if read_only else ''}")
+
+
+@principal.command("remove")
+@click.argument("role")
+@admin_options
+def principal_remove(session: Session, role: str, as_json: bool) -> None:
+    """Undo `principal add`. The role itself stays."""
+    with session.admin() as memory:
+        memory.remove_principal(role)
+    if as_json:
+        print_json({"removed": role})
+    else:
+        done(f"{shown(role)} is no principal any more")

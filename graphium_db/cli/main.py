@@ -1,0 +1,151 @@
+"""The command group, and what an error becomes: a message, a hint, an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+import click
+import psycopg
+
+from graphium_db import errors
+from graphium_db.cli import admin, memory, operations, records
+from graphium_db.cli.options import width
+from graphium_db.cli.output import as_json, say
+from graphium_db.deploy import DeployError
+from graphium_db.errors import GraphiumError
+
+FAILED, USAGE, NO_DATABASE, NOT_ALLOWED, NOT_FOUND, UNHEALTHY = 1, 2, 3, 4, 5, 6
+INTERRUPTED, BROKEN_PIPE = 130, 141
+
+EXIT_CODES = """\b
+Exit codes:
+  0  done
+  1  failed for a reason not listed here
+  2  a wrong option, argument, statement, embedding or Cypher text
+  3  no database: none given, not reachable, not deployed, or an extra missing
+  4  not allowed: no or unknown tenant, scope not held, permission denied
+  5  not found, or hidden from the caller
+  6  found unhealthy: doctor's faults, a damaged graph"""
+
+_OF_ERROR: dict[type[Exception], int] = {
+    errors.NoTenantError: NOT_ALLOWED,
+    errors.UnknownTenantError: NOT_ALLOWED,
+    errors.ImmutableContentError: USAGE,
+    errors.BadStatementError: USAGE,
+    errors.BadEmbeddingError: USAGE,
+    errors.ScopeNotHeldError: NOT_ALLOWED,
+    errors.NotFoundError: NOT_FOUND,
+    errors.BadArgumentError: USAGE,
+    errors.GraphDamagedError: UNHEALTHY,
+    errors.CypherRefusedError: USAGE,
+    errors.MissingExtraError: NO_DATABASE,
+    errors.ServerError: NO_DATABASE,
+    DeployError: NO_DATABASE,
+}
+_NOT_DEPLOYED = ("42883", "3F000", "42P01")  # no such function, schema, table
+_DENIED = ("42501", "28000", "28P01")
+
+
+class _Group(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(self.commands)  # in the order in which one meets them, not by letter
+
+
+@click.group(
+    cls=_Group,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": width()},
+    epilog=EXIT_CODES,
+)
+@click.version_option(version("graphium-db"), prog_name="graphium")
+def cli() -> None:
+    """The memory of your agents, in PostgreSQL.
+
+    Without a DSN the commands use the embedded server that `graphium up` starts. The tenant and the scopes of the
+    caller come from --tenant and --scope, or from GRAPHIUM_TENANT and GRAPHIUM_SCOPES (separated by commas).
+    """
+
+
+for _command in (
+    operations.up,
+    operations.migrate,
+    operations.doctor,
+    admin.tenant,
+    admin.principal,
+    memory.ingest,
+    memory.search,
+    memory.recall,
+    memory.wake_up,
+    memory.forget,
+    memory.scopes,
+    memory.tree,
+    memory.cypher,
+    memory.classify,
+    admin.maintain,
+    records.export,
+    records.import_,
+):
+    cli.add_command(_command)
+
+
+def exit_code(error: Exception) -> int:
+    if isinstance(error, psycopg.Error):
+        if error.sqlstate in _DENIED:
+            return NOT_ALLOWED
+        if error.sqlstate in _NOT_DEPLOYED or (isinstance(error, psycopg.OperationalError) and error.sqlstate is None):
+            return NO_DATABASE
+        return FAILED
+    return next((code for cls, code in _OF_ERROR.items() if isinstance(error, cls)), FAILED)
+
+
+def explained(error: Exception) -> tuple[str, str | None]:
+    """Message and hint."""
+    if isinstance(error, GraphiumError):
+        return error.message, error.hint
+    if isinstance(error, psycopg.Error):
+        message = error.diag.message_primary or str(error).strip() or type(error).__name__
+        hint = error.diag.message_hint
+        if error.sqlstate in _NOT_DEPLOYED:
+            hint = "Is Graphium deployed there, in this version? `graphium migrate --plan` says what is missing."
+        elif error.sqlstate == "42501" and hint is None:
+            hint = "Tenants, principals and maintenance need a login that is a member of graphium_admin."
+        return message, hint
+    return str(error) or type(error).__name__, None
+
+
+def _report(error: Exception, json_wanted: bool) -> int:
+    message, hint = explained(error)
+    if json_wanted:
+        state = error.sqlstate if isinstance(error, (GraphiumError, psycopg.Error)) else None
+        sys.stderr.write(as_json({"error": {"sqlstate": state, "message": message, "hint": hint}}) + "\n")
+    else:
+        say(f"Error: {message}", "bold red")
+        if hint:
+            say(f"Hint: {hint}")
+    return exit_code(error)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    context: dict[str, bool] = {}
+    try:
+        with cli.make_context("graphium", list(sys.argv[1:] if arguments is None else arguments), obj=context) as ctx:
+            cli.invoke(ctx)
+            sys.stdout.flush()
+            return 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.ClickException as error:
+        error.show()
+        return USAGE
+    except (KeyboardInterrupt, click.Abort):
+        say("Interrupted.")
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit must not complain
+        return BROKEN_PIPE
+    except (GraphiumError, psycopg.Error, DeployError) as error:
+        return _report(error, context.get("json", False))

@@ -1,0 +1,393 @@
+"""The commands that use the memory as an application or a principal does."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import click
+from rich.tree import Tree
+
+from graphium_db import classification
+from graphium_db.cli import records
+from graphium_db.cli.options import (
+    LAYER_KINDS,
+    MEMORY_TYPES,
+    Session,
+    caller_options,
+    examples,
+    filter_options,
+    json_option,
+    or_none,
+)
+from graphium_db.cli.output import (
+    console,
+    done,
+    is_map_of_values,
+    json_value,
+    path,
+    print_json,
+    say,
+    shown,
+    statement_list,
+    table,
+)
+from graphium_db.models import RecalledStatement, SearchHit
+
+SHOWN_ROWS = 40  # of an ingest; longer ones are summed up
+
+
+@click.command(
+    epilog=examples(
+        """
+graphium ingest -f relationships -g team -s Aisha "Aisha prefers written feedback."
+graphium ingest -f notes -g meetings -s Billing --source 2026-03-04 - < minutes.txt
+graphium ingest --jsonl conversation.jsonl
+echo '{"family": "f", "genus": "g", "specimen": "s", "content": "…"}' | graphium ingest --jsonl -
+"""
+    )
+)
+@click.argument("texts", nargs=-1, metavar="[TEXT]...")
+@click.option("-f", "--family", help="Family; made when new.")
+@click.option("-g", "--genus", help="Genus in the family; made when new.")
+@click.option("-s", "--specimen", help="Specimen in the genus; made when new.")
+@click.option("--jsonl", type=click.File("r", encoding="utf-8"), help="Statements, one JSON object a line; - is stdin.")
+@click.option("--whole", is_flag=True, help="Keep each TEXT as one statement; by default it is split into sentences.")
+@click.option("--required-scope", "required_scopes", multiple=True, help="Audience: who may see it; repeatable.")
+@click.option("--source", help="The conversation or document that it came from.")
+@click.option("--occurred-at", metavar="TIME", help="When it happened.")
+@click.option("--type", "memory_type", type=click.Choice(MEMORY_TYPES), help="Instead of the classification.")
+@click.option("--layer", "layer_kind", type=click.Choice(LAYER_KINDS), help="Instead of the classification.")
+@caller_options
+def ingest(
+    session: Session,
+    texts: tuple[str, ...],
+    jsonl: Any,
+    whole: bool,
+    required_scopes: tuple[str, ...],
+    as_json: bool,
+    **defaults: str | None,
+) -> None:
+    """Store sentences.
+
+    Each TEXT is split into sentences; - reads a text from stdin. With --jsonl each line is a statement: family, genus,
+    specimen and content, and as wanted memory_type, layer_kind, required_scopes, occurred_at, source, position,
+    metadata, embedding, exact_only. Options fill what lines leave out.
+
+    Lines are stored in batches, and a batch or none of it: after an error, correct the line and send the file again;
+    what was stored already is recognised.
+    """
+    if bool(texts) == (jsonl is not None):
+        raise click.UsageError("Give TEXT or --jsonl, one of them.")
+    source = records.from_jsonl(jsonl) if jsonl is not None else records.from_texts(texts, whole)
+    rows: list[records.Stored] = []
+    with session.memory() as memory:
+        for batch in records.ingest(memory, source, defaults, or_none(required_scopes), total=records.size(jsonl)):
+            rows += batch
+    if as_json:
+        print_json(rows)
+        return
+    if len(rows) <= SHOWN_ROWS:
+        statement_list(
+            (
+                ["known" if row.deduplicated else "new"],
+                row.content,
+                [
+                    (path(row.family, row.genus, row.specimen), "cyan"),
+                    (f"{row.memory_type}, {row.layer_kind}", "magenta"),
+                    (_audience(row.required_scopes), "yellow"),
+                ],
+            )
+            for row in rows
+        )
+    known = sum(row.deduplicated for row in rows)
+    types = ", ".join(f"{count} {name}" for name, count in Counter(row.memory_type for row in rows).most_common())
+    done(f"{len(rows)} statements: {len(rows) - known} new, {known} known before" + (f" ({types})" if types else ""))
+
+
+@click.command(
+    epilog=examples(
+        """
+graphium search "How does Aisha like to get feedback?"
+graphium search "open decisions" --type decision --since 2026-03-01 --json
+"""
+    )
+)
+@click.argument("query")
+@click.option("-n", "--count", "match_count", default=10, show_default=True, help="How many primary hits.")
+@click.option("-f", "--family", "families", multiple=True, help="Only this family; repeatable.")
+@click.option("-g", "--genus", "genera", multiple=True, help="Only this genus; repeatable.")
+@click.option("-s", "--specimen", "specimens", multiple=True, help="Only this specimen; repeatable.")
+@filter_options
+@click.option("--min-similarity", type=float, help="Least cosine of a hit.")
+@click.option("--symbiosis-count", default=5, show_default=True, help="How many hits over cross-family edges.")
+@click.option("--no-symbiosis", is_flag=True, help="Do not follow cross-family edges.")
+@click.option("--words-only", is_flag=True, help="Search by words alone; needs no embedding model.")
+@click.option("--ids", is_flag=True, help="Show statement ids.")
+@caller_options
+def search(
+    session: Session, query: str, no_symbiosis: bool, words_only: bool, ids: bool, as_json: bool, **filters: Any
+) -> None:
+    """Find the statements that answer QUERY, best first, and what cross-family edges lead to from there."""
+    for name in ("families", "genera", "specimens", "memory_types", "layer_kinds"):
+        filters[name] = or_none(filters[name])
+    with session.memory() as memory:
+        hits = memory.search_context(
+            query, query_embedding=None if words_only else "auto", follow_symbiosis=not no_symbiosis, **filters
+        )
+    if as_json:
+        print_json(hits)
+    elif not hits:
+        say("Nothing found.")
+    else:
+        statement_list(
+            ([str(hit.rank), f"{hit.score:.2f}"], hit.content, [*_edge(hit), *_particulars(hit, ids)]) for hit in hits
+        )
+
+
+@click.command(
+    epilog=examples(
+        """
+graphium recall -f relationships -s Aisha
+graphium recall --type decision --since 2026-03-01 --page-size 100
+"""
+    )
+)
+@click.option("-f", "--family", help="Only this family.")
+@click.option("-g", "--genus", help="Only this genus.")
+@click.option("-s", "--specimen", help="Only this specimen.")
+@click.option("--id", "statement_ids", multiple=True, help="Only this statement; repeatable.")
+@filter_options
+@click.option("--page-size", default=50, show_default=True, help="How many at once.")
+@click.option("--after", help="The last id of the page before.")
+@click.option("--ids", is_flag=True, help="Show statement ids.")
+@caller_options
+def recall(session: Session, ids: bool, as_json: bool, **filters: Any) -> None:
+    """List statements by where they are, newest first."""
+    for name in ("statement_ids", "memory_types", "layer_kinds"):
+        filters[name] = or_none(filters[name])
+    with session.memory() as memory:
+        rows = memory.recall_context(**filters)
+    if as_json:
+        print_json(rows)
+        return
+    statement_list(([], row.content, _particulars(row, ids)) for row in rows)
+    if not rows:
+        say("Nothing found.")
+    elif len(rows) == filters["page_size"]:
+        say(f"There may be more: --after {rows[-1].statement_id}")
+
+
+@click.command(
+    "wake-up",
+    epilog=examples(
+        """
+graphium wake-up --budget 400
+graphium wake-up --text > system-prompt-memory.txt
+"""
+    ),
+)
+@click.option("--budget", "token_budget", default=800, show_default=True, help="Most tokens (characters / 4).")
+@click.option("-f", "--family", "families", multiple=True, help="Only this family; repeatable.")
+@click.option("-s", "--specimen", "specimens", multiple=True, help="Only this specimen; repeatable.")
+@click.option("--text", "text_only", is_flag=True, help="Print the sentences alone, for a prompt.")
+@caller_options
+def wake_up(
+    session: Session,
+    token_budget: int,
+    families: tuple[str, ...],
+    specimens: tuple[str, ...],
+    text_only: bool,
+    as_json: bool,
+) -> None:
+    """What an agent should know when its session starts, most useful first, within a token budget."""
+    with session.memory() as memory:
+        rows = memory.wake_up_context(token_budget, or_none(families), or_none(specimens))
+    if as_json:
+        print_json(rows)
+    elif text_only:
+        sys.stdout.writelines(f"{row.content}\n" for row in rows)
+    else:
+        statement_list(
+            (
+                [f"{row.running_tokens}"],
+                row.content,
+                [(path(row.family, row.genus, row.specimen), "cyan"), (row.memory_type, "magenta")],
+            )
+            for row in rows
+        )
+        done(f"{rows[-1].running_tokens if rows else 0} of {token_budget} tokens")
+
+
+@click.command(epilog=examples("graphium forget 0199e3a0-6a0b-7c3e-9d53-0c9f5d2f7a11"))
+@click.argument("statement_ids", nargs=-1, required=True, type=click.UUID, metavar="ID...")
+@caller_options
+def forget(session: Session, statement_ids: tuple[UUID, ...], as_json: bool) -> None:
+    """Delete statements by id (search --ids and recall --ids show them)."""
+    with session.memory() as memory:
+        deleted = memory.forget_context(statement_ids)
+    if as_json:
+        print_json({"deleted": deleted})
+    else:
+        done(f"{deleted} deleted")
+
+
+@click.command(
+    epilog=examples(
+        """
+graphium scopes statement 0199e3a0-6a0b-7c3e-9d53-0c9f5d2f7a11 --required-scope hr
+graphium scopes family 0199e3a0-5b11-7d8f-8f0a-2b9f0c4d1e22 --open --cascade
+"""
+    )
+)
+@click.argument("kind", type=click.Choice(["family", "specimen", "statement"]))
+@click.argument("id", type=click.UUID)
+@click.option("--required-scope", "required_scopes", multiple=True, help="Who may see it from now on; repeatable.")
+@click.option("--open", "is_open", is_flag=True, help="Everyone in the tenant may see it from now on.")
+@click.option("--cascade", is_flag=True, help="All below it, too.")
+@caller_options
+def scopes(
+    session: Session, kind: Any, id: UUID, required_scopes: tuple[str, ...], is_open: bool, cascade: bool, as_json: bool
+) -> None:
+    """Change who may see a family, a specimen or a statement (tree --ids shows the ids)."""
+    if bool(required_scopes) == is_open:
+        raise click.UsageError("Give --required-scope or --open, one of them.")
+    with session.memory() as memory:
+        changed = memory.set_required_scopes(kind, id, required_scopes, cascade)
+    if as_json:
+        print_json({"changed": changed})
+    else:
+        done(f"{changed} changed")
+
+
+@click.command()
+@click.option("--ids", is_flag=True, help="Show ids.")
+@caller_options
+def tree(session: Session, ids: bool, as_json: bool) -> None:
+    """Families, genera and specimens, with the number of statements that the caller may see."""
+    with session.memory() as memory:
+        rows = memory.context_tree()
+    if as_json:
+        print_json(rows)
+        return
+
+    def label(name: str | None, id: UUID | None) -> str:
+        return f"{shown(name)}  {id}" if ids and id else shown(name)
+
+    nodes: dict[tuple[Any, ...], Tree] = {(): Tree(session.tenant or "memory", style="dim", hide_root=True)}
+    for row in rows:
+        levels = ((row.family_id, row.family), (row.genus_id, row.genus), (row.specimen_id, row.specimen))
+        key: tuple[Any, ...] = ()
+        for depth, (id, name) in enumerate(levels):
+            if id is None and name is None and depth:
+                break
+            parent, key = nodes[key], (*key, id)
+            if key not in nodes:
+                text = label(name, id)
+                if depth == 2:
+                    text += f"  {row.statements}"
+                nodes[key] = parent.add(_plain(text, bold=depth == 0), guide_style="dim")
+    if rows:
+        console().print(nodes[()])
+    else:
+        say("Nothing here that you may see.")
+
+
+@click.command(
+    epilog=examples(
+        """
+graphium cypher "MATCH (f:Family)-[:HAS_GENUS]->(g:Genus) RETURN {family: f.name, genus: g.name}"
+graphium cypher 'MATCH (s:Specimen) WHERE s.name = $name RETURN s' --params '{"name": "Aisha"}'
+"""
+    )
+)
+@click.argument("query")
+@click.option("--params", default="{}", help="Values for $names in the query, as a JSON object.")
+@caller_options
+def cypher(session: Session, query: str, params: str, as_json: bool) -> None:
+    """Read the tenant's graph of families, genera and specimens. One returned column, or one map."""
+    try:
+        values = json.loads(params)
+    except ValueError as error:
+        raise click.BadParameter(f"not JSON: {error}", param_hint="--params") from None
+    if not isinstance(values, dict):
+        raise click.BadParameter("not a JSON object", param_hint="--params")
+    with session.memory() as memory:
+        rows = memory.cypher(query, values)
+    if as_json:
+        print_json(rows)
+    elif rows and all(is_map_of_values(row) for row in rows):
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+        table(*columns, rows=([_cell(row.get(column)) for column in columns] for row in rows))
+    else:
+        for row in rows:
+            done(json_value(row))
+
+
+@click.command(
+    epilog=examples(
+        """
+graphium classify "We decided to ship on Monday."
+cat sentences.txt | graphium classify
+"""
+    )
+)
+@click.argument("texts", nargs=-1, metavar="[TEXT]...")
+@json_option
+def classify(texts: tuple[str, ...], as_json: bool) -> None:
+    """What type and layer sentences get, and by which rule.
+
+    Without TEXT it reads lines from stdin. Needs no database.
+    """
+    sentences: Sequence[str] = texts or [line for line in sys.stdin.read().splitlines() if line.strip()]
+    results = [(sentence, classification.classify(sentence)) for sentence in sentences]
+    if as_json:
+        print_json([{"content": sentence, **_fields(result)} for sentence, result in results])
+    else:
+        table(
+            "type",
+            "layer",
+            "rule",
+            "sentence",
+            rows=([r.memory_type, r.layer_kind, r.rule or "", shown(sentence)] for sentence, r in results),
+        )
+
+
+def _fields(result: Any) -> dict[str, Any]:
+    return {"memory_type": result.memory_type, "layer_kind": result.layer_kind, "rule": result.rule}
+
+
+def _plain(text: str, bold: bool) -> Any:
+    from rich.text import Text
+
+    return Text(text, style="bold" if bold else "")
+
+
+def _cell(value: Any) -> str:
+    return shown(value) if isinstance(value, str) else "" if value is None else json_value(value)
+
+
+def _audience(required_scopes: Sequence[str]) -> str:
+    return "" if not required_scopes else f"for {', '.join(shown(scope) for scope in required_scopes)}"
+
+
+def _edge(hit: SearchHit) -> list[tuple[str, str]]:
+    return [(f"↔ {hit.symbiosis_kind}", "bold yellow")] if hit.is_symbiosis else []
+
+
+def _particulars(row: SearchHit | RecalledStatement, ids: bool) -> list[tuple[str, str]]:
+    when: datetime | None = row.occurred_at
+    return [
+        (path(row.family, row.genus, row.specimen), "cyan"),
+        (f"{row.memory_type}, {row.layer_kind}", "magenta"),
+        (when.strftime("%Y-%m-%d") if when else "", "dim"),
+        (_audience(row.required_scopes), "yellow"),
+        ("superseded" if row.is_superseded else "", "red"),
+        (f"seen again {row.access_count} ×" if row.access_count else "", "dim"),
+        (str(row.statement_id) if ids else "", "dim"),
+    ]

@@ -1,0 +1,136 @@
+"""The commands that look after a database: the embedded server, migrations, and doctor."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+from rich.text import Text
+
+from graphium_db import deploy, server
+from graphium_db.cli import checks
+from graphium_db.cli.options import Session, admin_options, caller_options, examples, json_option
+from graphium_db.cli.output import done, print_json, say, shown, table
+
+
+@click.command(epilog=examples("graphium up\ngraphium up --data ./memory\ngraphium up --stop"))
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    help=f"Directory of the data; default: that of the last `up`, at first {server.default_data()}.",
+)
+@click.option("--stop", is_flag=True, help="Stop the server instead.")
+@json_option
+def up(data: Path | None, stop: bool, as_json: bool) -> None:
+    """Start the embedded PostgreSQL: make it, tune it, migrate it, as far as that is still to do.
+
+    It stays up when the command has ended, and listens on 127.0.0.1 only. Later commands without a DSN use it. What is
+    printed is the login for applications; it is also in connection.json beside the data, which only you can read,
+    with that of the operator, whom the administrative commands use.
+    """
+    if stop:
+        stopped = server.stop(data)
+        if as_json:
+            print_json({"stopped": stopped})
+        else:
+            done("Stopped." if stopped else "It was not running.")
+        return
+    result = server.up(data)
+    directory = Path(result.connection.data)
+    server.remember(directory)
+    if as_json:
+        print_json(
+            {
+                "dsn": result.connection.dsn,
+                "port": result.connection.port,
+                "data": directory,
+                "connection_file": directory / "connection.json",
+                "started": result.started,
+                "migrations": result.deployed.migrations,
+                "files": result.deployed.files,
+            }
+        )
+        return
+    say(
+        f"PostgreSQL {'started' if result.started else 'is running'} on port {result.connection.port}, "
+        f"data in {directory}"
+    )
+    if result.deployed:
+        say(
+            f"Deployed {len(result.deployed.migrations)} migrations and "
+            f"{len(result.deployed.files)} files of functions and policies."
+        )
+    say("Applications connect with:")
+    done(result.connection.dsn)
+
+
+@click.command(
+    epilog=examples(
+        """
+graphium migrate --plan
+graphium migrate --dsn "host=db.example.com dbname=app user=deployer"
+graphium migrate --sql > graphium.sql
+"""
+    )
+)
+@click.option("--plan", "plan_only", is_flag=True, help="Say what would change, and change nothing.")
+@click.option(
+    "--sql", "sql_only", is_flag=True, help="Print one file that psql -f applies to an empty database. No database."
+)
+@admin_options
+def migrate(session: Session, plan_only: bool, sql_only: bool, as_json: bool) -> None:
+    """Bring a database to this version: migrations once, functions and policies whenever they changed.
+
+    The login is one that may act as graphium_owner, graphium_keeper and graphium_cypher; a superuser has run
+    db/bootstrap.sql in the database before.
+    """
+    if plan_only and sql_only:
+        raise click.UsageError("Give --plan or --sql, one of them.")
+    if sql_only:
+        text = deploy.sql()
+        if as_json:
+            print_json({"sql": text})
+        else:
+            sys.stdout.write(text)
+        return
+    if plan_only:
+        plan = deploy.plan(session.operator_dsn())
+        if as_json:
+            print_json({"changes": plan.changes})
+        else:
+            done(str(plan))
+        return
+    deployed = deploy.deploy(session.operator_dsn())
+    if as_json:
+        print_json(deployed)
+    elif not deployed:
+        done("Nothing to do.")
+    else:
+        for verb, paths in (
+            ("migrated", deployed.migrations),
+            ("applied", deployed.files),
+            ("removed", deployed.removed),
+        ):
+            for path in paths:
+                done(f"{verb} {path}")
+
+
+@click.command(epilog=examples("graphium doctor\ngraphium doctor --tenant acme --json"))
+@caller_options
+def doctor(session: Session, as_json: bool) -> None:
+    """Check server, extensions, deployment, row-level security and grants; with --tenant, as an admin, its data too.
+
+    Exits with 6 when something is at fault.
+    """
+    findings = checks.run(session.operator_dsn(), session.tenant)
+    if as_json:
+        print_json(findings)
+    else:
+        marks = {"ok": Text("✓", "green"), "warning": Text("!", "bold yellow"), "fault": Text("✗", "bold red")}
+        table("", "check", "found", rows=([marks[f.level], f.check, shown(f.found)] for f in findings))
+        for finding in findings:
+            if finding.level != "ok" and finding.remedy:
+                say(f"{finding.check}: {finding.remedy}")
+    if any(finding.level == "fault" for finding in findings):
+        raise click.exceptions.Exit(6)

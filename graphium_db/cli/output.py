@@ -1,0 +1,108 @@
+"""What commands print: JSON, statement lists, tables. On a terminal in colour and at its width; piped, unwrapped."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+PIPED_WIDTH = 100_000  # lines are the reader's to wrap
+# Control characters and direction overrides could rewrite the reader's terminal.
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def console(stderr: bool = False) -> Console:
+    """The console of this moment's stdout (or stderr)."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else PIPED_WIDTH
+    return Console(file=stream, width=width, highlight=False, soft_wrap=False)
+
+
+def shown(text: str | None) -> str:
+    """`text` on one line, without characters that act on a terminal; "—" for what the caller may not see."""
+    return "—" if text is None else _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", re.sub(r"\s*[\r\n\t]\s*", " ", text))
+
+
+def path(*names: str | None) -> str:
+    return " › ".join(shown(name) for name in names)
+
+
+def as_json(value: Any) -> str:
+    def default(item: Any) -> Any:
+        if is_dataclass(item) and not isinstance(item, type):
+            return asdict(item)
+        if isinstance(item, (datetime, date)):
+            return item.isoformat()
+        if isinstance(item, (UUID, Path)):
+            return str(item)
+        raise TypeError(f"{type(item).__name__} is not JSON")
+
+    return json.dumps(value, ensure_ascii=False, indent=2, default=default)
+
+
+def print_json(value: Any) -> None:
+    sys.stdout.write(as_json(value) + "\n")
+
+
+def table(*columns: str, rows: Iterable[Sequence[str | Text]], right: Sequence[str] = ()) -> None:
+    """A plain table; the columns named in `right` are numbers."""
+    grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for column in columns:
+        grid.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        grid.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    console().print(grid)
+
+
+def statement_list(entries: Iterable[tuple[Sequence[str], str, Sequence[tuple[str, str]]]]) -> None:
+    """Statements, each with short columns before it and a line of particulars below it.
+
+    An entry is (columns, content, particulars); a particular is (text, rich style). Empty ones are left out.
+    """
+    out = console()
+    grid = Table.grid(padding=(0, 1))
+    filled = False
+    for columns, content, particulars in entries:
+        if not filled:
+            for _ in columns:
+                grid.add_column(justify="right", style="bold", no_wrap=True)
+            grid.add_column(overflow="fold")
+            filled = True
+        body = Text(shown(content))
+        for i, (text, style) in enumerate([p for p in particulars if p[0]]):
+            body.append("\n" if i == 0 else "  ")
+            body.append(text, style=style)
+        grid.add_row(*(Text(column) for column in columns), body)
+    if filled:
+        out.print(grid)
+
+
+def say(message: str, style: str = "") -> None:
+    """A line for the person at the terminal, on stderr: stdout carries data only."""
+    console(stderr=True).print(Text(message, style=style))
+
+
+def done(message: str) -> None:
+    """What a command that changes something did, on stdout."""
+    console().print(Text(message))
+
+
+def json_value(value: Any) -> str:
+    """One line of JSON."""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def is_map_of_values(value: Any) -> bool:
+    """A Cypher map, as opposed to a vertex or an edge."""
+    return isinstance(value, Mapping) and not {"id", "label", "properties"} <= value.keys()

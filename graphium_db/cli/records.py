@@ -1,0 +1,280 @@
+"""Statements in and out as JSON Lines: what `ingest`, `export` and `import` share."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+from typing import Any, TextIO, cast
+from uuid import UUID
+
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+from graphium_db import inputs
+from graphium_db.cli.options import Session, caller_options, examples, filter_options, or_none
+from graphium_db.cli.output import console, done, path, print_json, say
+from graphium_db.client import Graphium
+from graphium_db.errors import BadArgumentError, BadEmbeddingError, BadStatementError
+from graphium_db.models import StatementInput
+
+BATCH = 256
+"""Statements embedded at once: enough to keep the model busy, few enough for the progress bar to move."""
+PAGE = 1000
+_TAXA = ("family", "genus", "specimen")
+
+
+@dataclass(slots=True)
+class Record:
+    """One line (or text): its number from 1, its fields, and whether its vector was made here."""
+
+    line: int
+    fields: dict[str, Any]
+    embedded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What became of one line."""
+
+    line: int
+    family: str
+    genus: str
+    specimen: str
+    content: str
+    statement_id: UUID
+    deduplicated: bool
+    similarity: float | None
+    memory_type: str
+    layer_kind: str
+    required_scopes: tuple[str, ...]
+
+
+def from_texts(texts: Sequence[str], whole: bool) -> Iterator[Record]:
+    """Texts as records; "-" is the text on stdin."""
+    sentences: list[str] = []
+    for text in texts:
+        body = sys.stdin.read() if text == "-" else text
+        sentences += [body] if whole else [item["content"] for item in inputs.statement_inputs(None, body, None, None)]
+    yield from (Record(number, {"content": sentence}) for number, sentence in enumerate(sentences, start=1))
+
+
+def from_jsonl(lines: Iterable[str]) -> Iterator[Record]:
+    """Lines as records; empty lines are passed over."""
+    try:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                fields = json.loads(line)
+            except ValueError as error:
+                raise BadStatementError(f"line {number} is not JSON: {error}") from None
+            if not isinstance(fields, dict):
+                raise BadStatementError(f"line {number} is not a JSON object")
+            yield Record(number, fields)
+    except UnicodeDecodeError as error:
+        raise BadStatementError(f"the file is not UTF-8: {error}") from None
+
+
+def size(file: TextIO | None) -> int | None:
+    """How many lines a file has, where it can be read twice."""
+    if file is None or not file.seekable():
+        return None
+    count = sum(1 for _ in file.buffer)
+    file.seek(0)
+    return count
+
+
+def ingest(
+    memory: Graphium,
+    records: Iterator[Record],
+    defaults: Mapping[str, str | None],
+    required_scopes: Sequence[str] | None,
+    total: int | None = None,
+) -> Iterator[list[Stored]]:
+    """Store records batch by batch, with a progress bar on a terminal's stderr.
+
+    A batch is embedded at once, then sent as one call for each run of lines about the same specimen: their order stays.
+    """
+    errors_to = console(stderr=True)
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("ingest"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=errors_to,
+        transient=True,
+        disable=not errors_to.is_terminal,
+    ) as progress:
+        task = progress.add_task("ingest", total=total)
+        while batch := list(islice(records, BATCH)):
+            for record in batch:
+                _complete(record, defaults)
+            _embed(memory, batch)
+            stored: list[Stored] = []
+            for _, run in groupby(batch, key=_taxa):
+                stored += _ingest_run(memory, list(run), required_scopes)
+                progress.update(task, completed=stored[-1].line)
+            yield stored
+
+
+def _taxa(record: Record) -> tuple[str, str, str]:
+    return record.fields["family"], record.fields["genus"], record.fields["specimen"]
+
+
+def _complete(record: Record, defaults: Mapping[str, str | None]) -> None:
+    """Fill what the line leaves out, and refuse it when a name or the content is still missing."""
+    for name, value in defaults.items():
+        if value is not None and record.fields.get(name) is None:
+            record.fields[name] = value
+    for name in (*_TAXA, "content"):
+        if not isinstance(record.fields.get(name), str):
+            raise BadStatementError(
+                f"line {record.line}: {name} must be text, got {record.fields.get(name)!r}",
+                f"Name it in the line, or for all lines that do not with --{name}." if name in _TAXA else None,
+            )
+
+
+def _embed(memory: Graphium, batch: Sequence[Record]) -> None:
+    missing = [record for record in batch if "embedding" not in record.fields]
+    if missing:
+        vectors = memory.embedder.embed([record.fields["content"] for record in missing])
+        inputs.set_embeddings([cast(StatementInput, record.fields) for record in missing], vectors)
+        for record in missing:
+            record.embedded = True
+
+
+def _ingest_run(memory: Graphium, run: list[Record], required_scopes: Sequence[str] | None) -> list[Stored]:
+    family, genus, specimen = _taxa(run[0])
+    statements = [
+        cast(StatementInput, {key: value for key, value in record.fields.items() if key not in _TAXA}) for record in run
+    ]
+    model = memory.embedder.name if any(record.embedded for record in run) else None
+    try:
+        rows = memory.ingest_context(family, genus, specimen, statements, required_scopes, embedding_model=model)
+    except (BadStatementError, BadEmbeddingError, BadArgumentError) as error:
+        raise type(error)(f"{error.message} (statement 1 is line {run[0].line})", error.hint) from error
+    return [
+        Stored(
+            line=record.line,
+            family=family,
+            genus=genus,
+            specimen=specimen,
+            content=record.fields["content"],
+            statement_id=row.statement_id,
+            deduplicated=row.deduplicated,
+            similarity=row.similarity,
+            memory_type=row.memory_type,
+            layer_kind=row.layer_kind,
+            required_scopes=row.required_scopes,
+        )
+        for record, row in zip(run, rows, strict=True)
+    ]
+
+
+def exported(memory: Graphium, **filters: Any) -> list[dict[str, Any]]:
+    """All that the caller may see, oldest first, as records that `ingest` takes."""
+    records: list[dict[str, Any]] = []
+    after: UUID | None = None
+    while True:
+        page = memory.recall_context(**filters, page_size=PAGE, after=after)
+        for row in page:
+            when = row.occurred_at or row.created_at
+            record = {
+                "family": row.family,
+                "genus": row.genus,
+                "specimen": row.specimen,
+                "content": row.content,
+                "memory_type": row.memory_type,
+                "layer_kind": row.layer_kind,
+                "required_scopes": list(row.required_scopes),
+                "occurred_at": when.isoformat(),
+                "source": row.source,
+                "position": row.position,
+                "metadata": row.metadata,
+            }
+            records.append({key: value for key, value in record.items() if value not in (None, {})})
+        if len(page) < PAGE:
+            return records[::-1]
+        after = page[-1].statement_id
+
+
+@click.command(
+    epilog=examples(
+        """
+graphium export > memory.jsonl
+graphium export -f relationships -o relationships.jsonl
+"""
+    )
+)
+@click.option(
+    "-o", "--output", type=click.File("w", encoding="utf-8", lazy=True), default="-", help="File; default: stdout."
+)
+@click.option("-f", "--family", help="Only this family.")
+@click.option("-g", "--genus", help="Only this genus.")
+@click.option("-s", "--specimen", help="Only this specimen.")
+@filter_options
+@caller_options
+def export(session: Session, output: Any, as_json: bool, **filters: Any) -> None:
+    """Write the statements that the caller may see as JSON Lines, oldest first, for `graphium import`.
+
+    What is not in them: ids, counts, folded wordings and vectors (the import embeds again), the audiences of families
+    and specimens, symbioses. occurred_at is when it happened, or else when it was stored. For a backup use pg_dump.
+
+    With --json: one array instead of lines.
+    """
+    for name in ("memory_types", "layer_kinds"):
+        filters[name] = or_none(filters[name])
+    with session.memory() as memory:
+        records = exported(memory, **filters)
+    if as_json:
+        output.write(json.dumps(records, ensure_ascii=False, indent=2) + "\n")
+    else:
+        output.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    nameless = sum(any(name not in record for name in _TAXA) for record in records)
+    if nameless:
+        say(
+            f"{nameless} of {len(records)} are in a family or specimen whose name you may not see: "
+            "import them with -f, -g, -s."
+        )
+
+
+@click.command(
+    "import",
+    epilog=examples(
+        """
+graphium import memory.jsonl
+graphium export --tenant acme | graphium import --tenant acme-copy -
+"""
+    ),
+)
+@click.argument("file", type=click.File("r", encoding="utf-8-sig"))
+@click.option("-f", "--family", help="For lines that name none.")
+@click.option("-g", "--genus", help="For lines that name none.")
+@click.option("-s", "--specimen", help="For lines that name none.")
+@click.option(
+    "--required-scope", "required_scopes", multiple=True, help="Audience of what is new and of lines without one."
+)
+@caller_options
+def import_(
+    session: Session, file: TextIO, required_scopes: tuple[str, ...], as_json: bool, **defaults: str | None
+) -> None:
+    """Store the statements of an export (or any JSON Lines that `ingest --jsonl` takes).
+
+    Importing twice changes counts only. Families and specimens that are new are open to everyone in the tenant unless
+    --required-scope says otherwise; the statements keep their own audience either way.
+    """
+    total = new = 0
+    taxa: set[str] = set()
+    with session.memory() as memory:
+        for batch in ingest(memory, from_jsonl(file), defaults, or_none(required_scopes), total=size(file)):
+            total += len(batch)
+            new += sum(not row.deduplicated for row in batch)
+            taxa |= {path(row.family, row.genus, row.specimen) for row in batch}
+    if as_json:
+        print_json({"statements": total, "new": new, "deduplicated": total - new, "specimens": len(taxa)})
+    else:
+        done(f"{total} statements about {len(taxa)} specimens: {new} new, {total - new} known before")

@@ -1,0 +1,59 @@
+"""From what a caller passes to what `calls.ingest_context` takes: shared by the sync and the async client."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from graphium_db.calls import Moment
+from graphium_db.errors import BadArgumentError, BadStatementError
+from graphium_db.models import StatementInput
+
+if TYPE_CHECKING:
+    from graphium_db.embedding import Embedding
+
+
+def statement_inputs(
+    statements: Sequence[str | StatementInput] | None,
+    text: str | None,
+    source: str | None,
+    occurred_at: Moment | None,
+) -> list[StatementInput]:
+    """One dict per statement: copies of `statements`, or the sentences of `text`; `source` and `occurred_at` fill gaps.
+
+    Raises:
+        BadArgumentError: both or neither of `statements` and `text`, or one text where a list of statements belongs.
+        BadStatementError: a statement without a text as its `content`.
+    """
+    if (statements is None) == (text is None):
+        raise BadArgumentError("pass either statements or text", "text is split into sentences; statements are not.")
+    if isinstance(statements, str):
+        raise BadArgumentError("statements must be a list, got one text", "Pass text= to have it split into sentences.")
+    if text is not None:
+        from graphium_db.splitting import split_sentences
+
+        statements = split_sentences(text)
+    inputs: list[StatementInput] = []
+    for ordinal, statement in enumerate(statements or (), start=1):
+        item: StatementInput = {"content": statement} if isinstance(statement, str) else statement.copy()
+        if not isinstance(item.get("content"), str):
+            raise BadStatementError(f"statement {ordinal}: content must be text, got {item.get('content')!r}")
+        if source is not None:
+            item.setdefault("source", source)
+        if occurred_at is not None:
+            item.setdefault("occurred_at", occurred_at)
+        inputs.append(item)
+    return inputs
+
+
+def without_embedding(inputs: Sequence[StatementInput]) -> list[StatementInput]:
+    """Those whose caller left `embedding` out. An explicit None stays None: stored, found by words only."""
+    return [item for item in inputs if "embedding" not in item]
+
+
+def set_embeddings(inputs: Sequence[StatementInput], embeddings: Sequence[Embedding]) -> None:
+    """Give each input its vector. The caller's own `exact_only` wins over the embedder's."""
+    for item, embedding in zip(inputs, embeddings, strict=True):
+        item["embedding"] = embedding.vector
+        if embedding.exact_only:
+            item.setdefault("exact_only", True)

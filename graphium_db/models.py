@@ -1,0 +1,184 @@
+"""What the functions take and return, as types. Names and order are those of the SQL (docs/reference/sql.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Literal, TypedDict
+from uuid import UUID
+
+MemoryType = Literal["fact", "event", "discovery", "preference", "advice", "decision"]
+LayerKind = Literal["preloaded", "on_demand"]
+TaxonKind = Literal["family", "genus", "specimen"]
+SymbiosisKind = Literal["related_to", "contradicts", "supersedes"]
+
+
+class _StatementRequired(TypedDict):
+    content: str
+
+
+class StatementInput(_StatementRequired, total=False):
+    """One sentence to ingest. Only `content` is required; a key that is not listed here is refused.
+
+    `embedding` left out: the client embeds the content. Given: taken as it is. None: stored without one, and found by
+    its words only. `memory_type` and `layer_kind` given: they win over the classification. `source` and `position`:
+    the conversation or document it came from, and its place there. `exact_only`: the vector does not identify the
+    text, so only equal text is a duplicate.
+    """
+
+    embedding: Sequence[float] | None
+    memory_type: MemoryType | None
+    layer_kind: LayerKind | None
+    required_scopes: Sequence[str] | None
+    occurred_at: datetime | date | str | None
+    source: str | None
+    position: int | None
+    metadata: Mapping[str, Any] | None
+    exact_only: bool | None
+
+
+class SymbiosisEnd(TypedDict, total=False):
+    """One end of a symbiosis: a family, narrowed to a genus or a specimen of it by name; or one statement by id."""
+
+    family: str
+    genus: str
+    specimen: str
+    statement_id: str | UUID
+
+
+@dataclass(frozen=True, slots=True)
+class IngestedStatement:
+    """What became of one input of `ingest_context`, in input order.
+
+    `deduplicated`: the statement existed; `statement_id` is the existing one's. `similarity` is the cosine to it.
+    """
+
+    ordinal: int
+    statement_id: UUID
+    deduplicated: bool
+    similarity: float | None
+    memory_type: MemoryType
+    layer_kind: LayerKind
+    required_scopes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """One row of `search_context`. `family`, `genus`, `specimen` are None where the caller may not see them.
+
+    `similarity` is the cosine to the query (None without a query vector or a stored one); `score` is what `rank`
+    orders by. `is_symbiosis`: found at the other end of the edge `symbiosis_id`, not by the query itself.
+    """
+
+    rank: int
+    statement_id: UUID
+    content: str
+    family: str | None
+    genus: str | None
+    specimen: str | None
+    memory_type: MemoryType
+    layer_kind: LayerKind
+    similarity: float | None
+    score: float
+    is_symbiosis: bool
+    symbiosis_kind: SymbiosisKind | None
+    symbiosis_id: UUID | None
+    is_superseded: bool
+    access_count: int
+    required_scopes: tuple[str, ...]
+    occurred_at: datetime | None
+    created_at: datetime
+    source: str | None
+    position: int | None
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledStatement:
+    """One row of `recall_context`, newest id first."""
+
+    statement_id: UUID
+    content: str
+    family: str | None
+    genus: str | None
+    specimen: str | None
+    memory_type: MemoryType
+    layer_kind: LayerKind
+    is_superseded: bool
+    access_count: int
+    required_scopes: tuple[str, ...]
+    occurred_at: datetime | None
+    created_at: datetime
+    source: str | None
+    position: int | None
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WakeUpStatement:
+    """One row of `wake_up_context`, most useful first. `tokens` = characters / 4, rounded up."""
+
+    position: int
+    statement_id: UUID
+    content: str
+    family: str | None
+    genus: str | None
+    specimen: str | None
+    memory_type: MemoryType
+    tokens: int
+    running_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyHit:
+    """One row of `search_families`: the cosine of the query to the family's summary."""
+
+    family: str
+    similarity: float
+    statement_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextTreeRow:
+    """One row of `context_tree`: a specimen (or an empty genus or family) and how many statements of it are visible."""
+
+    family_id: UUID | None
+    family: str | None
+    genus_id: UUID | None
+    genus: str | None
+    specimen_id: UUID | None
+    specimen: str | None
+    statements: int
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedQuery:
+    """What `prepare_query` read out of a query: the text to embed (known names taken out), who and when it names."""
+
+    dense_text: str
+    specimens: tuple[str, ...]
+    since: datetime | None
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who the database takes the caller for. `scopes` is None for an admin, who holds them all."""
+
+    tenant: str
+    scopes: tuple[str, ...] | None
+    role: Literal["principal", "app", "admin"]
+    source: Literal["principals", "setting"]
+    embedding_model: str
+    dimensions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """One row of `list_tenants`."""
+
+    slug: str
+    embedding_model: str
+    dimensions: int
+    created_at: datetime

@@ -1,0 +1,171 @@
+"""Generate docs/reference/sql.md from the SQL tree's comments, and docs/errors.md from graphium_db/errors.py.
+
+python scripts/make_docs.py           # write them
+python scripts/make_docs.py --check   # exit 1 when a file is not what would be written
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from graphium_db import errors
+
+ROOT = Path(__file__).resolve().parent.parent
+ROLES = {
+    "graphium_reader": "every caller",
+    "graphium_user": "callers who write",
+    "graphium_app": "applications",
+    "graphium_admin": "graphium_admin",
+}
+_TEXT = r"'((?:[^']|'')*)'"
+_FUNCTION = re.compile(
+    r"create or replace function graphium\.(?P<name>[a-z]\w*)\((?P<arguments>.*?)\)"
+    r"(?:\s+returns (?P<returns>.*?))?\n\s+language ",
+    re.DOTALL,
+)
+
+
+def _comment(sql: str, kind: str, name: str) -> str:
+    found = re.search(rf"comment on {kind} graphium\.{name}(?:\(.*?\))? is\s+{_TEXT};", sql, re.DOTALL)
+    return found[1].replace("''", "'") if found else ""
+
+
+def _example(sql: str) -> list[str]:
+    lines = iter(sql.splitlines())
+    for line in lines:
+        if line.strip() == "-- example:":
+            example = []
+            for shown in lines:
+                if not shown.startswith("--   "):
+                    return example
+                example.append(shown.removeprefix("--   "))
+    return []
+
+
+def _types(migrations: str) -> dict[str, str]:
+    """Composite types that functions return, as their column lists."""
+    return {
+        f"graphium.{name}": " ".join(columns.split())
+        for name, columns in re.findall(r"create type graphium\.(\w+) as \((.*?)\n\);", migrations, re.DOTALL)
+    }
+
+
+def sql_reference() -> str:
+    migrations = "\n".join(
+        path.read_text("utf-8")
+        for path in sorted((ROOT / "db" / "migrations").glob("*.sql"))
+        if not path.name.endswith(".rollback.sql")
+    )
+    types = _types(migrations)
+    lines = [
+        "# SQL reference",
+        "",
+        "Generated from the comments in `db/` by `make docs`. Functions are called by `name => value`; their errors are",
+        "in [errors.md](../errors.md).",
+        "",
+        "## Functions",
+    ]
+    for path in sorted((ROOT / "db" / "functions").glob("*.sql")):
+        sql = path.read_text("utf-8").replace("@extschema:vector@.", "")
+        names = []
+        for function in _FUNCTION.finditer(sql):
+            name = function["name"]
+            grants = re.findall(rf"grant execute on function graphium\.{name}\([^)]*\) to (\w+);", sql)
+            if name in names or not any(grant in ROLES for grant in grants):
+                continue
+            names.append(name)
+            returns = " ".join((function["returns"] or "record").split())
+            for type_name, columns in types.items():
+                returns = returns.replace(f"setof {type_name}", f"table ({columns})")
+            arguments = " ".join(function["arguments"].split())
+            lines += [
+                "",
+                f"### {name}",
+                "",
+                "```sql",
+                *_folded(f"graphium.{name}({arguments})", f"  -> {returns}"),
+                "```",
+                "",
+                _comment(sql, "function", name),
+                "",
+                f"For {', '.join(ROLES[grant] for grant in grants if grant in ROLES)}.",
+            ]
+        if names and (example := _example(sql)):
+            lines += ["", "```sql", *example, "```"]
+    lines += [
+        "",
+        "## Tables",
+        "",
+        "Application roles read them under row-level security and write them by functions only.",
+    ]
+    for name in re.findall(r"create table graphium\.(\w+) \(", migrations):
+        lines += ["", f"### {name}", "", _comment(migrations, "table", name)]
+        columns = re.findall(rf"comment on column graphium\.{name}\.(\w+) is\s+{_TEXT};", migrations)
+        if columns:
+            lines += ["", *(f"- `{column}`: {text.replace(chr(39) * 2, chr(39))}" for column, text in columns)]
+    return "\n".join(lines) + "\n"
+
+
+def _folded(*signature: str) -> list[str]:
+    """The signature, one argument or column a line where it is long."""
+    lines = []
+    for part in signature:
+        if len(part) <= 110 or "(" not in part:
+            lines.append(part)
+            continue
+        head, rest = part.split("(", 1)
+        inner, tail = rest.rsplit(")", 1)
+        indent = " " * (len(head) - len(head.lstrip()) + 2)
+        items = re.split(r", (?=\w+ )", inner)
+        lines += [
+            f"{head}(",
+            *(f"{indent}{item}," for item in items[:-1]),
+            f"{indent}{items[-1]}",
+            f"{indent[:-2]}){tail}",
+        ]
+    return lines
+
+
+def errors_table() -> str:
+    lines = [
+        "# Errors",
+        "",
+        "Generated from `graphium_db/errors.py` by `make docs`. The database raises them with a message that names the",
+        "argument and a hint that says what to do; no message carries another row's text. In Python each is a subclass",
+        "of `GraphiumError` with `sqlstate`, `message` and `hint`. The client raises the same classes for text that",
+        "PostgreSQL cannot store (U+0000, half of a surrogate pair), before it sends anything. Other database errors stay",
+        "`psycopg`'s.",
+        "",
+        "| SQLSTATE | Python | means | what to do |",
+        "|---|---|---|---|",
+    ]
+    for cls in errors.GraphiumError.__subclasses__():
+        state = f"`{cls.sqlstate}`" if cls.sqlstate else "—"
+        lines.append(f"| {state} | `{cls.__name__}` | {cls.meaning} | {cls.remedy} |")
+    return "\n".join(lines) + "\n"
+
+
+PAGES = {"docs/reference/sql.md": sql_reference, "docs/errors.md": errors_table}
+
+
+def main() -> int:
+    stale = [name for name, page in PAGES.items() if not _is_current(name, page())]
+    if "--check" in sys.argv[1:]:
+        for name in stale:
+            print(f"{name} is not what its sources say: run make docs")
+        return 1 if stale else 0
+    for name in stale:
+        (ROOT / name).parent.mkdir(parents=True, exist_ok=True)
+        (ROOT / name).write_text(PAGES[name](), encoding="utf-8")
+        print(f"wrote {name}")
+    return 0
+
+
+def _is_current(name: str, text: str) -> bool:
+    return (ROOT / name).exists() and (ROOT / name).read_text(encoding="utf-8") == text
+
+
+if __name__ == "__main__":
+    sys.exit(main())
