@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 demo: venv
-	$(BIN)/python -m graphium_db.demo
+	$(BIN)/python examples/demo.py
 
 test: venv
 	$(BIN)/python -m pytest -q $(T)
@@ -52,7 +52,7 @@ bench: venv
 	$(BIN)/python -m benchmarks
 
 docs: venv
-	$(BIN)/python scripts/sql_reference.py
+	$(BIN)/python scripts/make_docs.py
 
 clean-venv:
 	rm -rf $(VENV)

@@ -62,8 +62,8 @@ def sql_reference() -> str:
     lines = [
         "# SQL reference",
         "",
-        "Generated from the comments in `db/` by `make docs`. Functions are called by `name => value`; their errors are",
-        "in [errors.md](../errors.md).",
+        "Generated from the comments in `db/` by `make docs`. Functions are called by `name => value`; their errors",
+        "are in [errors.md](../errors.md).",
         "",
         "## Functions",
     ]
@@ -133,8 +133,8 @@ def errors_table() -> str:
         "# Errors",
         "",
         "Generated from `graphium_db/errors.py` by `make docs`. The database raises them with a message that names the",
-        "argument and a hint that says what to do; no message carries another row's text. In Python each is a subclass",
-        "of `GraphiumError` with `sqlstate`, `message` and `hint`. The client raises the same classes for text that",
+        "argument and a hint that says what to do; no message carries another row's text. In Python each is a",
+        "subclass of `GraphiumError` with `sqlstate`, `message` and `hint`. The client raises the same classes for text that",
         "PostgreSQL cannot store (U+0000, half of a surrogate pair), before it sends anything. Other database errors stay",
         "`psycopg`'s.",
         "",
