@@ -19,6 +19,12 @@ ROLES = {
     "graphium_app": "applications",
     "graphium_admin": "graphium_admin",
 }
+ERRORS_HEAD = """\
+Generated from `graphium_db/errors.py` by `make docs`. The database raises them with a message that names the argument
+and a hint that says what to do; no message carries another row's text. In Python each is a subclass of `GraphiumError`
+with `sqlstate`, `message` and `hint`. The client raises the same classes for text that PostgreSQL cannot store (U+0000,
+half of a surrogate pair), before it sends anything. Other database errors stay `psycopg`'s.
+"""
 _TEXT = r"'((?:[^']|'')*)'"
 _FUNCTION = re.compile(
     r"create or replace function graphium\.(?P<name>[a-z]\w*)\((?P<arguments>.*?)\)"
@@ -132,11 +138,7 @@ def errors_table() -> str:
     lines = [
         "# Errors",
         "",
-        "Generated from `graphium_db/errors.py` by `make docs`. The database raises them with a message that names the",
-        "argument and a hint that says what to do; no message carries another row's text. In Python each is a",
-        "subclass of `GraphiumError` with `sqlstate`, `message` and `hint`. The client raises the same classes for text that",
-        "PostgreSQL cannot store (U+0000, half of a surrogate pair), before it sends anything. Other database errors stay",
-        "`psycopg`'s.",
+        *ERRORS_HEAD.splitlines(),
         "",
         "| SQLSTATE | Python | means | what to do |",
         "|---|---|---|---|",
