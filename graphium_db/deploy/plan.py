@@ -91,7 +91,7 @@ def expression_reads(expression: str) -> tuple[tuple[str, ...], tuple[str, ...]]
     columns = {c.name for c in tree.find_all(exp.Column)}
     calls = set()
     for call in tree.find_all(exp.Func):
-        if isinstance(call, (exp.And, exp.Or, exp.Case, exp.Cast, exp.Array)):
+        if isinstance(call, (exp.Binary, exp.Connector, exp.Case, exp.Cast, exp.Array)):
             continue
         name = call.name if isinstance(call, exp.Anonymous) else call.sql_name().lower()
         parent = call.parent

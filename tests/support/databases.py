@@ -6,6 +6,7 @@ Tests act as roles that are no superuser and bypass nothing; the superuser's con
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import secrets
 from collections.abc import Iterator, Sequence
@@ -35,7 +36,7 @@ class Cluster:
         self.server = server
         self.run = secrets.token_hex(3)
         self.password = secrets.token_hex(8)
-        self.template = f"graphium_test_{self.run}"
+        self._template = f"graphium_test_{self.run}"
         self._numbers = itertools.count(1)
         self._worker = ThreadPoolExecutor(1)
         self._roles: list[str] = []
@@ -53,25 +54,28 @@ class Cluster:
         return f"gt_{self.run}_{login}"
 
     def set_up(self) -> None:
-        """Bootstrap and deploy the template, and make the logins."""
-        self.create(self.template, template="template1")
-        with psycopg.connect(self.dsn(self.template), autocommit=True) as conn:
-            deploy.bootstrap(conn)
+        """Make the roles (bootstrap does, in the database that becomes the template) and the logins."""
+        self.create(self._template, template="template1")
         for login in self.LOGINS:
             self.create_login(login)
-        with psycopg.connect(self.dsn(self.template), autocommit=True) as conn:
+        with psycopg.connect(self.dsn(self._template), autocommit=True) as conn:
+            deploy.bootstrap(conn)
             grant_deployer(conn, self.role("deployer"))
             for group, login in (("graphium_app", "app"), ("graphium_admin", "admin")):
                 conn.execute(sql.SQL("grant {} to {}").format(sql.Identifier(group), sql.Identifier(self.role(login))))
-        deploy.deploy(self.dsn(self.template, "deployer"))
-        self._next = self._worker.submit(self._copy)
+
+    @functools.cached_property
+    def template(self) -> str:
+        """The name of a database that has everything deployed; nobody may stay connected to it."""
+        deploy.deploy(self.dsn(self._template, "deployer"))
+        return self._template
 
     def tear_down(self) -> None:
         """Drop all that this run made: nothing is left on a server that was only lent."""
         if self._next is not None:
             self.drop(self._next.result())
         self._worker.shutdown(wait=True)
-        self.drop(self.template)
+        self.drop(self._template)
         for role in self._roles:
             self._admin.execute(sql.SQL("drop role if exists {}").format(sql.Identifier(role)))
         self._admin.close()
@@ -89,8 +93,7 @@ class Cluster:
 
     def take(self) -> str:
         """A fresh copy of the template; hand it to :meth:`give_back` afterwards."""
-        assert self._next is not None, "set_up() comes first"
-        name = self._next.result()
+        name = self._next.result() if self._next else self._copy()
         self._next = self._worker.submit(self._copy)
         return name
 
@@ -98,7 +101,7 @@ class Cluster:
         self._worker.submit(self.drop, name)
 
     def new_name(self) -> str:
-        return f"{self.template}_{next(self._numbers)}"
+        return f"{self._template}_{next(self._numbers)}"
 
     def create(self, name: str, template: str) -> None:
         with psycopg.connect(self.server.dsn, autocommit=True) as conn:

@@ -80,10 +80,11 @@ def _container() -> Iterator[str]:
 
 @contextlib.contextmanager
 def _embedded() -> Iterator[str]:
-    import pgserver
-    from pgserver._commands import pg_ctl
-
     with tempfile.TemporaryDirectory(dir=_roomy(), prefix="graphium-test-", ignore_cleanup_errors=True) as folder:
+        os.environ.setdefault("XDG_RUNTIME_DIR", folder)  # pgserver warns when it is not set
+        import pgserver
+        from pgserver._commands import pg_ctl
+
         server = pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
         with psycopg.connect(server.get_uri(), autocommit=True) as conn:
             for setting in (
