@@ -226,7 +226,7 @@ def owner_transaction(conn: Connection) -> Iterator[None]:
 
 def _as_owner(conn: Connection) -> None:
     conn.execute("set local role graphium_owner")
-    conn.execute("set local search_path = pg_catalog")
+    conn.execute("set local search_path = pg_catalog, pg_temp")
 
 
 # --- migrations, by yoyo ---------------------------------------------------------------------------------------------

@@ -44,7 +44,9 @@ create table _yoyo_migration (
 """
 
 _AS_YOYO = "set local role graphium_owner;\nset local row_security = off;\nset local search_path = graphium_private;\n"
-_AS_OWNER = "set local role graphium_owner;\nset local row_security = on;\nset local search_path = pg_catalog;\n"
+_AS_OWNER = (
+    "set local role graphium_owner;\nset local row_security = on;\nset local search_path = pg_catalog, pg_temp;\n"
+)
 
 
 def sql(vector_schema: str = "public", tree: Tree | None = None) -> str:

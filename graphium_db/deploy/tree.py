@@ -8,13 +8,14 @@ file, rendered by :func:`graphium_db.classification.render_sql` and applied befo
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import sqlglot
 from sqlglot import Token, TokenType
+
+from graphium_db.resources import db_path
 
 RELEASED = "released.sha256"
 RULES = "classification/rules.toml"
@@ -40,7 +41,7 @@ class SqlFile:
     def functions(self) -> tuple[str, ...]:
         """Qualified names of the functions that the file creates, one per `create function`."""
         return tuple(
-            s.name for s in statements(self.text) if s.verb == "create" and s.kind in ("function", "procedure")
+            s.name for s in statements(self.text) if s.verb == "create" and s.kind in ("function", "aggregate")
         )
 
 
@@ -53,11 +54,7 @@ class Tree:
     @classmethod
     def default(cls) -> Tree:
         """The tree packed into the wheel, else the one of the checkout."""
-        package = Path(__file__).resolve().parent.parent
-        for root in (package / "_db", package.parent / "db"):
-            if (root / "bootstrap.sql").is_file():
-                return cls(root)
-        raise DeployError(f"no db/ directory beside {package}: the package was not built from a whole checkout")
+        return cls(db_path())
 
     @property
     def bootstrap(self) -> str:
@@ -71,7 +68,7 @@ class Tree:
     def repeatables(self, vector_schema: str) -> list[SqlFile]:
         """The repeatable files in the order in which they are applied. `vector_schema` is a quoted identifier."""
         files = []
-        if (self.root / RULES).is_file() and importlib.util.find_spec("graphium_db.classification"):
+        if (self.root / RULES).is_file():
             from graphium_db.classification import render_sql
 
             files.append(SqlFile(RULES, render_sql()))

@@ -9,6 +9,16 @@ import psycopg
 
 from graphium_db.deploy.tree import DeployError, Tree, statements
 
+# Functions without a search_path of their own: with one they could not be inlined. They name the schema of every
+# function and operator in them.
+INLINED = frozenset(
+    {
+        "graphium_private.is_visible",
+        "graphium_private._audience",
+        "graphium_private._audience_includes",
+        "graphium_private._graph_id",
+    }
+)
 OWNERS = ("graphium_owner", "graphium_keeper", "graphium_cypher")
 
 
@@ -23,6 +33,7 @@ def breaches(conn: psycopg.Connection[Any], tree: Tree, vector_schema: str) -> l
     """Differences between what the tree promises and what the catalog has, as sentences; empty when sound."""
     return [
         *_functions(conn, tree, vector_schema),
+        *_powers(conn),
         *_tables(conn, tree),
         *_policies(conn, tree, vector_schema),
         *_owners(conn),
@@ -46,6 +57,26 @@ def _functions(conn: psycopg.Connection[Any], tree: Tree, vector_schema: str) ->
                 f"function {name}: {present[name]} overloads in the database, {count} in the tree: "
                 "drop the old signature in the file, before the create"
             )
+    return found
+
+
+def _powers(conn: psycopg.Connection[Any]) -> list[str]:
+    """Functions that a caller could turn against their owner.
+
+    pg_temp must be named, and last: unnamed it comes first, and a caller's temporary type then stands for `text`.
+    """
+    found = []
+    for name, signature, definer, path, public in conn.execute(
+        "select p.pronamespace::regnamespace || '.' || p.proname, p.oid::regprocedure::text, p.prosecdef,"
+        " (select substring(s from '=(.*)') from unnest(p.proconfig) as s where s ^@ 'search_path='),"
+        " has_function_privilege('public', p.oid, 'execute')"
+        " from pg_proc p where p.prokind = 'f'"
+        " and p.pronamespace in ('graphium'::regnamespace, 'graphium_private'::regnamespace) order by 2"
+    ):
+        if not (path or "").endswith(", pg_temp") and (definer or name not in INLINED):
+            found.append(f"function {signature}: its search_path must end in pg_temp, and is {path or 'not set'}")
+        if public:
+            found.append(f"function {signature}: everybody may execute it")
     return found
 
 

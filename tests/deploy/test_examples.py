@@ -1,0 +1,54 @@
+"""The SQL example in each public function's file runs, as the role that it is for."""
+
+from __future__ import annotations
+
+import re
+
+import psycopg
+import pytest
+
+from graphium_db.deploy import Tree
+from tests.support.databases import Database
+
+FILES = {f.path: f.text for f in Tree.default().repeatables("public") if f.path.startswith("functions/")}
+PUBLIC = re.compile(r"create or replace function graphium\.(\w+)")
+
+
+def example(text: str) -> str:
+    """The lines after `-- example:` up to the first that is not `--   …`, without their dashes."""
+    lines: list[str] = []
+    inside = False
+    for line in text.splitlines():
+        if line.strip() == "-- example:":
+            inside = True
+        elif inside and line.startswith("--   "):
+            lines.append(line[5:])
+        else:
+            inside = False
+    return "\n".join(lines)
+
+
+WITH_EXAMPLES = sorted(path for path, text in FILES.items() if PUBLIC.search(text))
+
+
+def test_there_are_examples() -> None:
+    assert [path for path in WITH_EXAMPLES if not example(FILES[path])] == []
+
+
+@pytest.mark.parametrize("path", WITH_EXAMPLES)
+def test_example(path: str, db: Database, superuser: psycopg.Connection, admin_conn: psycopg.Connection) -> None:
+    admin_conn.execute("select graphium.create_tenant(slug => 'acme', dimensions => 3)")
+    # A login that examples of add_principal() can name.
+    login = db.login()
+    text = example(FILES[path]).replace("acme_reader", db.cluster.role(login))
+    # graphium_reader ⊂ graphium_user ⊂ graphium_app: what is granted to none of them is an admin's.
+    called = [name for name in PUBLIC.findall(FILES[path]) if re.search(rf"\b{name}\s*\(", text)]
+    assert called, f"the example of {path} does not call what the file makes"
+    (for_app,) = superuser.execute(
+        "select bool_and(has_function_privilege('graphium_app', oid, 'execute')) from pg_proc"
+        " where pronamespace = 'graphium'::regnamespace and proname = any (%s)",
+        [called],
+    ).fetchone() or (None,)
+    with db.connect("app" if for_app else "admin") as conn, conn.transaction():
+        conn.execute("select graphium.set_caller(tenant => 'acme')")
+        conn.execute(text.encode(), prepare=False)

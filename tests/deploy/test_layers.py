@@ -1,0 +1,52 @@
+"""Imports point downward: a module may use those of the layers below its own, and no others."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[2] / "graphium_db"
+LAYERS = [
+    {"cli", "console", "mcp", "demo"},
+    {"client", "aio", "inputs"},
+    {"embedding", "splitting", "classification", "deploy", "server"},
+    {"calls", "models", "errors", "resources"},
+]
+RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+# Side by side, and meant: the deployer renders the classification rules, the embedded server deploys.
+NEIGHBOURS = {
+    ("deploy", "classification"),
+    ("server", "deploy"),
+    ("client", "inputs"),
+    ("aio", "inputs"),
+    ("aio", "client"),
+}
+
+
+def imports(path: Path) -> set[str]:
+    """The graphium_db modules that a file imports, by the first part of their name."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module] if node.module != "graphium_db" else [f"graphium_db.{a.name}" for a in node.names]
+        found |= {name.split(".")[1] for name in names if name.startswith("graphium_db.")}
+    return found
+
+
+def test_layers() -> None:
+    wrong = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = path.relative_to(PACKAGE).with_suffix("").parts[0]
+        if module in ("__init__", "_db"):
+            continue
+        assert module in RANK, f"which layer is graphium_db.{module} in?"
+        for other in sorted(imports(path) - {module}):
+            side_by_side = RANK.get(other) == RANK[module] and (
+                (module, other) in NEIGHBOURS or RANK[module] == len(LAYERS) - 1
+            )
+            if other in RANK and RANK[other] <= RANK[module] and not side_by_side:
+                wrong.append(f"{path.relative_to(PACKAGE.parent)} imports graphium_db.{other}")
+    assert wrong == []
