@@ -46,7 +46,7 @@ snapshots: venv
 
 # Records the hash of every migration as released: from then on an edit is refused.
 freeze: venv
-	$(BIN)/python -m graphium_db.deploy.tree freeze
+	$(BIN)/python -c 'from graphium_db.deploy import Tree; print(*Tree.default().freeze(), sep="\n")'
 
 bench: venv
 	$(BIN)/python -m benchmarks

@@ -177,8 +177,3 @@ def _qualified(words: list[str]) -> str:
         words = words[2:]
         name += "." + words[0]
     return name
-
-
-if __name__ == "__main__":  # `make freeze`
-    for frozen in Tree.default().freeze():
-        print(f"released {frozen}")
