@@ -17,7 +17,7 @@ from psycopg_pool import AsyncConnectionPool
 from graphium_db import calls, errors, inputs, models, server
 from graphium_db.calls import Call, Moment
 from graphium_db.errors import BadArgumentError
-from graphium_db.models import LayerKind, MemoryType, StatementInput, SymbiosisEnd, SymbiosisKind, TaxonKind
+from graphium_db.models import LayerKind, MemoryType, StatementInput, SymbiosisEnd, SymbiosisKind, TaxonKind, Vector
 
 if TYPE_CHECKING:
     from graphium_db.embedding import Embedder, Embedding
@@ -139,7 +139,7 @@ class AsyncGraphium:
         query_text: str | None = None,
         match_count: int = 10,
         *,
-        query_embedding: Sequence[float] | Literal["auto"] | None = "auto",
+        query_embedding: Vector | Literal["auto"] | None = "auto",
         families: Sequence[str] | None = None,
         genera: Sequence[str] | None = None,
         specimens: Sequence[str] | None = None,
@@ -164,7 +164,7 @@ class AsyncGraphium:
             follow_symbiosis, symbiosis_count: whether to follow cross-family edges, and how many such hits in all.
             embedding_model: the model of a vector that is passed; refused when it is not the tenant's.
         """
-        vector = None if isinstance(query_embedding, str) else query_embedding
+        vector: Vector | None = None if isinstance(query_embedding, str) else query_embedding
         if isinstance(query_embedding, str) and query_text is not None and query_text.strip():
             prepared = await self.prepare_query(query_text)
             vector = (await self._embed([prepared.dense_text or query_text]))[0].vector
@@ -235,7 +235,7 @@ class AsyncGraphium:
         query_text: str | None = None,
         match_count: int = 5,
         *,
-        query_embedding: Sequence[float] | None = None,
+        query_embedding: Vector | None = None,
     ) -> list[models.FamilyHit]:
         """Families whose summary is nearest to a query: a text, which is embedded, or a vector."""
         if query_embedding is None:
@@ -321,25 +321,28 @@ class AsyncGraphium:
 
     # --- how a call runs -----------------------------------------------------------------------------------------
 
-    async def _embed(self, texts: Sequence[str]) -> list[Embedding]:
+    async def _embed(self, texts: Sequence[str]) -> Sequence[Embedding]:
         return await asyncio.to_thread(self.embedder.embed, texts)
 
     async def _run(self, call: Call[T]) -> T:
+        with errors.translated():
+            rows = await self._rows(call)
+        return call.decode(rows)
+
+    async def _rows(self, call: Call[Any]) -> calls.Rows:
         """Name the caller and make the call, in one transaction; on an idle autocommit connection in one round trip.
 
-        There the pipeline is the transaction: PostgreSQL commits at its end, and sees both statements or neither.
+        There the pipeline is the transaction: PostgreSQL commits at its end, and does both statements or neither.
         """
-        with errors.translated():
-            async with self._checked_out() as connection:
-                idle = connection.info.transaction_status == TransactionStatus.IDLE
-                transaction = nullcontext() if connection.autocommit and idle else connection.transaction()
-                cursor = psycopg.AsyncCursor(connection, row_factory=tuple_row)
-                async with connection.pipeline(), transaction:
-                    if self._set_caller is not None:
-                        await psycopg.AsyncCursor(connection).execute(self._set_caller.sql, self._set_caller.parameters)
-                    await cursor.execute(call.sql, call.parameters)
-                rows = await cursor.fetchall()
-        return call.decode(rows)
+        async with self._checked_out() as connection:
+            idle = connection.info.transaction_status == TransactionStatus.IDLE
+            transaction = nullcontext() if connection.autocommit and idle else connection.transaction()
+            cursor = psycopg.AsyncCursor(connection, row_factory=tuple_row)
+            async with connection.pipeline(), transaction:
+                if self._set_caller is not None:
+                    await psycopg.AsyncCursor(connection).execute(self._set_caller.sql, self._set_caller.parameters)
+                await cursor.execute(call.sql, call.parameters)
+            return await cursor.fetchall()
 
     @asynccontextmanager
     async def _checked_out(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:

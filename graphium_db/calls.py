@@ -18,7 +18,7 @@ from uuid import UUID
 
 from graphium_db import models
 from graphium_db.errors import BadArgumentError, BadEmbeddingError, BadStatementError, GraphiumError
-from graphium_db.models import StatementInput, SymbiosisEnd
+from graphium_db.models import StatementInput, SymbiosisEnd, Vector
 
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
@@ -144,7 +144,7 @@ def _moment(name: str, value: Moment | None, error: type[GraphiumError] = BadArg
     return value
 
 
-def vector_text(embedding: Sequence[float]) -> str:
+def vector_text(embedding: Vector) -> str:
     """pgvector's text form, nine significant digits: what a 32-bit float holds. In JSON it is read three times faster
     than an array of numbers.
 
@@ -286,7 +286,7 @@ def prepare_query(query_text: str) -> Call[models.PreparedQuery]:
 
 
 def search_context(
-    query_embedding: Sequence[float] | None = None,
+    query_embedding: Vector | None = None,
     query_text: str | None = None,
     match_count: int = 10,
     families: Sequence[str] | None = None,
@@ -392,7 +392,7 @@ def wake_up_context(
 _SEARCH_FAMILIES = _sql("search_families", _columns(models.FamilyHit), query_embedding="", match_count="int")
 
 
-def search_families(query_embedding: Sequence[float], match_count: int = 5) -> Call[list[models.FamilyHit]]:
+def search_families(query_embedding: Vector, match_count: int = 5) -> Call[list[models.FamilyHit]]:
     return Call(
         _SEARCH_FAMILIES,
         {"query_embedding": vector_text(query_embedding), "match_count": _integer("match_count", match_count)},

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 from uuid import UUID
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Vector: TypeAlias = "Sequence[float] | NDArray[np.floating[Any]]"
+"""An embedding: numbers in a list or a 1-d array."""
 
 MemoryType = Literal["fact", "event", "discovery", "preference", "advice", "decision"]
 LayerKind = Literal["preloaded", "on_demand"]
@@ -27,7 +34,7 @@ class StatementInput(_StatementRequired, total=False):
     text, so only equal text is a duplicate.
     """
 
-    embedding: Sequence[float] | None
+    embedding: Vector | None
     memory_type: MemoryType | None
     layer_kind: LayerKind | None
     required_scopes: Sequence[str] | None

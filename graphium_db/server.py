@@ -352,7 +352,7 @@ def _uri(role: str, password: str | None, port: int) -> str:
 def _settings(port: int) -> str:
     """graphium.conf. Sizes follow the machine's memory; the rest is from this project's measurements."""
     megabytes = _memory_bytes() // 2**20
-    return f"""# Written by `graphium up` at each start. Your own settings go into postgresql.conf, below its include of this.
+    return f"""# Written by `graphium up` at each start. Your own settings: in postgresql.conf, below the include.
 listen_addresses = '127.0.0.1'
 port = {port}
 unix_socket_directories = '.'

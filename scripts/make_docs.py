@@ -42,7 +42,7 @@ def _example(sql: str) -> list[str]:
     lines = iter(sql.splitlines())
     for line in lines:
         if line.strip() == "-- example:":
-            example = []
+            example: list[str] = []
             for shown in lines:
                 if not shown.startswith("--   "):
                     return example
@@ -108,15 +108,15 @@ def sql_reference() -> str:
     ]
     for name in re.findall(r"create table graphium\.(\w+) \(", migrations):
         lines += ["", f"### {name}", "", _comment(migrations, "table", name)]
-        columns = re.findall(rf"comment on column graphium\.{name}\.(\w+) is\s+{_TEXT};", migrations)
-        if columns:
-            lines += ["", *(f"- `{column}`: {text.replace(chr(39) * 2, chr(39))}" for column, text in columns)]
+        described = re.findall(rf"comment on column graphium\.{name}\.(\w+) is\s+{_TEXT};", migrations)
+        if described:
+            lines += ["", *(f"- `{column}`: {text.replace(chr(39) * 2, chr(39))}" for column, text in described)]
     return "\n".join(lines) + "\n"
 
 
 def _folded(*signature: str) -> list[str]:
     """The signature, one argument or column a line where it is long."""
-    lines = []
+    lines: list[str] = []
     for part in signature:
         if len(part) <= 110 or "(" not in part:
             lines.append(part)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 
 import click
 import psycopg
@@ -60,7 +59,7 @@ class _Group(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": width()},
     epilog=EXIT_CODES,
 )
-@click.version_option(version("graphium-db"), prog_name="graphium")
+@click.version_option(package_name="graphium-db", prog_name="graphium")
 def cli() -> None:
     """The memory of your agents, in PostgreSQL.
 

@@ -65,12 +65,13 @@ def table(*columns: str, rows: Iterable[Sequence[str | Text]], right: Sequence[s
     console().print(grid)
 
 
-def statement_list(entries: Iterable[tuple[Sequence[str], str, Sequence[tuple[str, str]]]]) -> None:
-    """Statements, each with short columns before it and a line of particulars below it.
+def statement_list(
+    entries: Iterable[tuple[Sequence[str], str, Sequence[tuple[str, str]]]], out: Console | None = None
+) -> None:
+    """Statements, each with short columns before it and a line of particulars below it; to stdout by default.
 
     An entry is (columns, content, particulars); a particular is (text, rich style). Empty ones are left out.
     """
-    out = console()
     grid = Table.grid(padding=(0, 1))
     filled = False
     for columns, content, particulars in entries:
@@ -85,7 +86,7 @@ def statement_list(entries: Iterable[tuple[Sequence[str], str, Sequence[tuple[st
             body.append(text, style=style)
         grid.add_row(*(Text(column) for column in columns), body)
     if filled:
-        out.print(grid)
+        (out or console()).print(grid)
 
 
 def say(message: str, style: str = "") -> None:

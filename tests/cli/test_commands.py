@@ -1,0 +1,146 @@
+"""The commands for operators, help, and exit codes of a process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from graphium_db import errors
+from graphium_db.cli.main import _OF_ERROR, cli
+from tests.cli.conftest import Ran
+from tests.support.databases import Database
+
+Run = Callable[..., Ran]
+
+
+def test_tenants_and_principals(db: Database, run: Run, environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("GRAPHIUM_DSN", db.dsn("admin"))
+    assert run("tenant", "list", "--json").json == []
+    assert run("tenant", "create", "acme", "--json").json["slug"] == "acme"
+    assert run("tenant", "create", "acme").code == 2
+    assert run("tenant", "create", "big", "--embedding-model", "bge-m3", "--dimensions", "1024").code == 0
+    table = run("tenant", "list").out.splitlines()
+    assert table[0].split() == ["tenant", "embedding", "model", "dimensions", "created"]
+    assert [line.split()[:3] for line in table[2:]] == [["acme", "all-MiniLM-L6-v2", "384"], ["big", "bge-m3", "1024"]]
+
+    role = db.cluster.role(db.login())
+    ran = run("principal", "add", role, "--tenant", "acme", "--scope", "hr", "--read-only")
+    assert ran.out == f"{role} is acme with hr, read-only\n"
+    assert run("principal", "remove", role).code == 0
+    assert run("principal", "remove", role).code == 4
+    assert run("principal", "add", "no-such-role", "--tenant", "acme").code == 4
+
+    assert run("tenant", "drop", "big", stdin="n\n").code == 130
+    assert run("tenant", "drop", "big", "--yes").code == 0
+    assert run("tenant", "drop", "big", "--yes").code == 4
+    assert [tenant["slug"] for tenant in run("tenant", "list", "--json").json] == ["acme"]
+
+
+def test_an_application_may_not_administer(acme: str, run: Run) -> None:
+    ran = run("tenant", "create", "other", "--json")
+    assert ran.code == 4
+    error = json.loads(ran.err)["error"]
+    assert error["sqlstate"] == "42501"
+    assert "graphium_admin" in error["hint"]
+
+
+def test_migrate(db: Database, run: Run) -> None:
+    dsn = db.dsn("deployer")
+    assert run("migrate", "--plan", "--dsn", dsn).out == "Nothing to do.\n"
+    assert run("migrate", "--plan", "--dsn", dsn, "--json").json == {"changes": []}
+    assert run("migrate", "--dsn", dsn).out == "Nothing to do.\n"
+    assert run("migrate", "--dsn", dsn, "--json").json == {"migrations": [], "files": [], "removed": []}
+    assert "create or replace function graphium.search_context" in run("migrate", "--sql").out
+    assert run("migrate", "--sql", "--plan").code == 2
+    ran = run("migrate", "--dsn", db.dsn("app"))
+    assert ran.code == 3
+    assert "graphium_owner" in ran.err
+
+
+def test_doctor_finds_nothing_then_something(db: Database, tenant: str, run: Run, superuser: object) -> None:
+    dsn = db.dsn("deployer")
+    healthy = run("doctor", "--dsn", dsn, "--json")
+    assert [finding for finding in healthy.json if finding["level"] == "fault"] == []
+    assert healthy.code == 0
+    superuser.execute("alter table graphium.kg_statements no force row level security")  # type: ignore[attr-defined]
+    superuser.execute("grant insert on graphium.kg_statements to graphium_app")  # type: ignore[attr-defined]
+    superuser.execute('grant execute on function ag_catalog.age_tail(variadic "any") to public')  # type: ignore[attr-defined]
+    ran = run("doctor", "--dsn", dsn, "--json")
+    assert ran.code == 6
+    faults = {finding["check"]: finding["found"] for finding in ran.json if finding["level"] == "fault"}
+    assert set(faults) == {"row-level security", "table grants", "ag_catalog"}
+    assert "kg_statements" in faults["row-level security"]
+    assert faults["table grants"] == "insert on graphium.kg_statements to graphium_app"
+
+
+def test_doctor_checks_a_tenant_s_data_as_an_admin(db: Database, tenant: str, run: Run) -> None:
+    ran = run("doctor", "--dsn", db.dsn("admin"), "--tenant", tenant, "--json")
+    levels = {finding["check"]: finding["level"] for finding in ran.json}
+    assert (levels["graph"], levels["memory"]) == ("ok", "ok")
+
+
+def test_doctor_warns_of_a_superuser_s_login(db: Database, run: Run) -> None:
+    ran = run("doctor", "--dsn", db.dsn(), "--json")
+    assert [finding["level"] for finding in ran.json if finding["check"] == "login"] == ["warning"]
+
+
+def test_every_error_has_an_exit_code() -> None:
+    assert set(errors.GraphiumError.__subclasses__()) <= set(_OF_ERROR)
+
+
+def test_every_command_has_help_of_at_most_80_columns_and_json(run: Run) -> None:
+    def commands(group: object, prefix: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+        found = []
+        for name, command in group.commands.items():  # type: ignore[attr-defined]
+            found += commands(command, (*prefix, name)) if hasattr(command, "commands") else [(*prefix, name)]
+        return found
+
+    names = commands(cli)
+    assert list(cli.commands) == [
+        "up", "migrate", "doctor", "tenant", "principal", "ingest", "search", "recall", "wake-up", "forget", "scopes",
+        "tree", "cypher", "classify", "maintain", "export", "import",
+    ]  # fmt: skip
+    for name in names:
+        ran = run(*name, "--help")
+        assert ran.code == 0
+        assert "--json" in ran.out
+        assert max(map(len, ran.out.splitlines())) <= 80, name
+
+
+def test_exit_codes_of_a_process(graphium: Run, db: Database, tenant: str) -> None:
+    unreachable = "host=127.0.0.1 port=1"
+    assert graphium("--version").code == 0
+    assert graphium("nonsense").code == 2
+    assert graphium("search").code == 2
+    ran = graphium("recall", "--tenant", "acme")  # no server was ever set up
+    assert ran.code == 3
+    assert "graphium up" in ran.err
+    ran = graphium("recall", "--dsn", unreachable, "--tenant", "acme", "--json")
+    assert ran.code == 3
+    assert json.loads(ran.err)["error"]["sqlstate"] is None
+    assert graphium("recall", GRAPHIUM_DSN=db.dsn("app")).code == 4
+    assert graphium("recall", GRAPHIUM_DSN=db.dsn("app"), GRAPHIUM_TENANT="nobody").code == 4
+    assert graphium("recall", GRAPHIUM_DSN=db.dsn("app"), GRAPHIUM_TENANT=tenant).code == 0
+    assert graphium("recall", "--scope", "hr", GRAPHIUM_DSN=db.dsn("app")).code == 2  # a scope of nobody
+
+
+def test_a_closed_pipe_ends_a_command_quietly(graphium: Run, db: Database, tenant: str) -> None:
+    import os
+    import subprocess
+    import sys
+
+    from tests.cli.conftest import ROOT
+
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "graphium_db.cli", "migrate", "--sql"],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")

@@ -1,0 +1,230 @@
+"""The commands that use the memory: their output, --json, exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphium_db.cli.output import shown
+from tests.cli.conftest import LINES, Ran
+from tests.support.databases import Database
+
+Run = Callable[..., Ran]
+
+
+def test_ingest_says_what_became_of_each_line(acme: str, run: Run) -> None:
+    text = "".join(json.dumps(line) + "\n\n" for line in LINES)  # empty lines are passed over
+    first = run("ingest", "--jsonl", "-", "--json", stdin=text)
+    assert (first.code, first.err) == (0, "")
+    assert [(row["line"], row["deduplicated"], row["memory_type"], row["required_scopes"]) for row in first.json] == [
+        (1, False, "preference", []),
+        (3, False, "decision", []),
+        (5, False, "fact", ["hr"]),
+    ]
+    again = run("ingest", "--jsonl", "-", stdin=text)
+    assert again.out.splitlines() == [
+        "known Tomasz prefers small pull requests.",
+        "      relationships › team › Tomasz  preference, preloaded",
+        "known We decided to ship the ferry app.",
+        "      projects › Harbour › Ferry app  decision, on_demand",
+        "known The raise is six percent.",
+        "      performance › reviews › Tomasz  fact, on_demand  for hr",
+        "3 statements: 0 new, 3 known before (1 preference, 1 decision, 1 fact)",
+    ]
+
+
+def test_ingest_takes_texts_and_fills_in_what_lines_leave_out(acme: str, run: Run) -> None:
+    options = ("-f", "notes", "-g", "meetings", "-s", "Harbour", "--source", "minutes", "--type", "fact")
+    ran = run("ingest", *options, "--json", "The app is small. Dr. Ruiz wrote it.", "-", stdin="It works offline.")
+    assert [row["content"] for row in ran.json] == ["The app is small.", "Dr. Ruiz wrote it.", "It works offline."]
+    ran = run("ingest", *options, "--whole", "--json", "One. Two.")
+    assert [row["content"] for row in ran.json] == ["One. Two."]
+    line = json.dumps({"content": "From a line.", "family": "other", "memory_type": "event", "embedding": None})
+    ran = run("ingest", *options, "--required-scope", "hr", "--jsonl", "-", "--json", stdin=line)
+    (row,) = ran.json
+    assert (row["family"], row["genus"], row["memory_type"], row["required_scopes"]) == (
+        "other", "meetings", "event", ["hr"],
+    )  # fmt: skip
+    rows = run("recall", "--json").json
+    assert {row["source"] for row in rows} == {"minutes"}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "line 2 is not JSON"),
+        ("[1]", "line 2 is not a JSON object"),
+        ('{"content": "c"}', "line 2: family must be text, got None"),
+        ('{"family": "f", "genus": "g", "specimen": "s"}', "line 2: content must be text, got None"),
+        ('{"family": "f", "genus": "g", "specimen": "s", "content": "c", "embedding": null, "colour": 1}', "colour"),
+        ('{"family": "f", "genus": "g", "specimen": "s", "content": "\\u0000", "embedding": null}', "U+0000"),
+        ('{"family": "f", "genus": "g", "specimen": "s", "content": "\\ud800", "embedding": null}', "U+D800"),
+        ('{"family": "f", "genus": "g", "specimen": "s", "content": "c", "embedding": [1]}', "1 dimensions"),
+    ],
+)
+def test_a_bad_line_is_named_and_its_batch_is_not_stored(acme: str, run: Run, line: str, message: str) -> None:
+    ran = run("ingest", "--jsonl", "-", "--json", stdin=f"\n{line}\n")
+    assert (ran.code, ran.out) == (2, "")
+    error = json.loads(ran.err)["error"]
+    assert message in error["message"]
+    assert "line 2" in error["message"]
+    assert error["sqlstate"] in ("MG004", "MG005")
+    assert run("tree", "--json").json == []
+
+
+def test_a_file_that_is_not_utf8_is_told(acme: str, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "latin1.jsonl").write_bytes('{"content": "é"}'.encode("latin-1"))
+    for command in (("ingest", "--jsonl"), ("import",)):
+        ran = run(*command, str(tmp_path / "latin1.jsonl"))
+        assert ran.code == 2
+        assert "not UTF-8" in ran.err
+
+
+def test_search(filled: str, run: Run) -> None:
+    ran = run("search", "ferry", "--words-only")
+    assert (ran.code, ran.err) == (0, "")
+    first, second = ran.out.splitlines()
+    assert first.endswith("We decided to ship the ferry app.")
+    assert second.strip() == "projects › Harbour › Ferry app  decision, on_demand  2026-02-02"
+    (hit,) = run("search", "ferry", "--words-only", "--json").json
+    assert (hit["rank"], hit["content"], hit["occurred_at"]) == (
+        1, "We decided to ship the ferry app.", "2026-02-02T09:30:00+00:00",
+    )  # fmt: skip
+    assert run("search", "ferry", "--words-only", "--ids").out.splitlines()[1].endswith(hit["statement_id"])
+    for nothing in (("--type", "advice"), ("-f", "goals"), ("--until", "2026-01-01")):
+        ran = run("search", "ferry", "--words-only", *nothing)
+        assert (ran.code, ran.out, ran.err) == (0, "", "Nothing found.\n")
+    assert run("search", "ferry", "--words-only", "-n", "0").code == 2
+
+
+def test_recall_page_by_page(filled: str, run: Run) -> None:
+    rows: list[dict[str, Any]] = []
+    while page := run(
+        "recall", "--page-size", "2", "--json", *(["--after", rows[-1]["statement_id"]] if rows else [])
+    ).json:
+        rows += page
+    assert [row["content"] for row in rows] == [line["content"] for line in reversed(LINES)]
+    ran = run("recall", "--page-size", "2")
+    assert ran.err == f"There may be more: --after {rows[1]['statement_id']}\n"
+    assert run("recall", "--id", rows[0]["statement_id"], "--json").json == rows[:1]
+
+
+def test_wake_up(filled: str, run: Run) -> None:
+    assert run("wake-up", "--text").out == "Tomasz prefers small pull requests.\n"
+    ran = run("wake-up", "--budget", "20")
+    assert ran.out.splitlines() == [
+        "9 Tomasz prefers small pull requests.",  # 35 characters
+        "  relationships › team › Tomasz  preference",
+        "9 of 20 tokens",
+    ]
+    assert run("wake-up", "--budget", "8", "--json").json == []
+    assert run("wake-up", "--budget", "8").out == "0 of 8 tokens\n"
+
+
+def test_tree(filled: str, run: Run) -> None:
+    ran = run("tree")
+    assert ran.out.splitlines() == [
+        "performance",
+        "└── reviews",
+        "    └── Tomasz  1",
+        "projects",
+        "└── Harbour",
+        "    └── Ferry app  1",
+        "relationships",
+        "└── team",
+        "    └── Tomasz  1",
+    ]
+    assert [row["statements"] for row in run("tree", "--json").json] == [1, 1, 1]
+
+
+def test_forget_and_scopes(filled: str, run: Run) -> None:
+    ids = {row["content"]: row["statement_id"] for row in run("recall", "--json").json}
+    raise_id = ids["The raise is six percent."]
+    assert run("scopes", "statement", raise_id, "--open").out == "1 changed\n"
+    assert len(run("recall", "--scope", "none", "--json").json) == 3
+    assert run("scopes", "statement", raise_id, "--required-scope", "hr", "--json").json == {"changed": 1}
+    assert len(run("recall", "--scope", "none", "--json").json) == 2
+    assert run("scopes", "statement", raise_id, "--required-scope", "board").code == 4  # not held
+    assert run("scopes", "statement", raise_id).code == 2
+    assert run("forget", raise_id, "--json").json == {"deleted": 1}
+    assert run("forget", raise_id).out == "0 deleted\n"
+    assert run("scopes", "statement", raise_id, "--open").code == 5
+
+
+def test_scopes_of_the_environment_are_separated_by_commas(
+    filled: str, run: Run, environment: pytest.MonkeyPatch
+) -> None:
+    for value, visible in (("hr", 3), ("finance, hr", 3), ("finance", 2), ("", 2)):
+        environment.setenv("GRAPHIUM_SCOPES", value)
+        assert len(run("recall", "--json").json) == visible
+
+
+def test_cypher(filled: str, run: Run) -> None:
+    ran = run("cypher", "MATCH (f:Family)-[:HAS_GENUS]->(g) RETURN {family: f.name, genus: g.name}")
+    assert [line.split() for line in ran.out.splitlines()[:1]] == [["family", "genus"]]
+    assert {tuple(line.split()) for line in ran.out.splitlines()[2:]} == {
+        ("performance", "reviews"), ("projects", "Harbour"), ("relationships", "team"),
+    }  # fmt: skip
+    query = "MATCH (f:Family) WHERE f.name = $name RETURN f.name"
+    assert run("cypher", query, "--params", '{"name": "projects"}', "--json").json == ["projects"]
+    assert run("cypher", "MATCH (f:Family) DELETE f RETURN f").code == 2
+    assert run("cypher", query, "--params", "{").code == 2
+    assert run("cypher", query, "--params", "[]").code == 2
+
+
+def test_classify_needs_no_database(run: Run) -> None:
+    (first, second) = run("classify", "We decided to move to Postgres.", "Ann lives in Oslo.", "--json").json
+    assert (first["memory_type"], second["memory_type"]) == ("decision", "fact")
+    assert set(first) == {"content", "memory_type", "layer_kind", "rule"}
+    ran = run("classify", stdin="We decided to move to Postgres.\n\n")
+    assert ran.out.splitlines()[0].split() == ["type", "layer", "rule", "sentence"]
+    assert ran.out.splitlines()[2].split()[0] == "decision"
+
+
+def test_export_and_import_make_the_same_memory(filled: str, run: Run, db: Database, tmp_path: Path) -> None:
+    file = tmp_path / "memory.jsonl"
+    assert run("export", "-o", str(file)).code == 0
+    lines = file.read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 3
+    last = json.loads(lines[-1])
+    assert last | {"occurred_at": ""} == {
+        "family": "performance", "genus": "reviews", "specimen": "Tomasz", "content": "The raise is six percent.",
+        "memory_type": "fact", "layer_kind": "on_demand", "required_scopes": ["hr"], "occurred_at": "",
+        "metadata": {"confidential": True},
+    }  # fmt: skip
+    assert run("tenant", "create", "copy", "--dsn", db.dsn("admin")).code == 0
+    done = run("import", str(file), "--tenant", "copy", "--json")
+    assert done.json == {"statements": 3, "new": 3, "deduplicated": 0, "specimens": 3}
+    assert run("export", "--tenant", "copy").out.splitlines() == lines
+    assert run("import", str(file), "--tenant", "copy").out == "3 statements about 3 specimens: 0 new, 3 known before\n"
+    assert len(run("export", "--scope", "none", "--json").json) == 2
+
+
+def test_what_is_exported_without_a_name_says_so(filled: str, run: Run) -> None:
+    family = run("tree", "--json").json[1]
+    assert family["family"] == "projects"
+    assert run("scopes", "family", family["family_id"], "--required-scope", "hr").code == 0
+    ran = run("export", "--scope", "none")
+    assert "1 of 2" in ran.err
+    nameless = [json.loads(line) for line in ran.out.splitlines() if "family" not in json.loads(line)]
+    assert [line["content"] for line in nameless] == ["We decided to ship the ferry app."]
+
+
+def test_text_cannot_act_on_the_terminal(acme: str, run: Run) -> None:
+    # an escape sequence that clears the screen, a carriage return, an override of the direction, console markup
+    assert shown("a\x1b[2Jb\rc\u202ed\n e") == "a\ufffd[2Jb c\ufffdd e"
+    line = {
+        "family": "f",
+        "genus": "g",
+        "specimen": "[red]s",
+        "content": "\x1b]0;x\x07[bold]text[/]",
+        "embedding": None,
+    }
+    ran = run("ingest", "--jsonl", "-", stdin=json.dumps(line))
+    assert "\x1b" not in ran.out
+    assert "[bold]text[/]" in ran.out
+    assert "[red]s" in ran.out
