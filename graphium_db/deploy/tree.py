@@ -139,12 +139,20 @@ def statements(text: str) -> Iterator[Statement]:
     dollar-quoted body in one piece, which is all that is needed here.
     """
     batch: list[Token] = []
-    for token in [*sqlglot.tokenize(text, read="postgres"), None]:
-        if token is not None and token.token_type is not TokenType.SEMICOLON:
+    open_blocks = 0  # `begin atomic …; …; end`, with `case … end` inside
+    for token in sqlglot.tokenize(text, read="postgres"):
+        word = token.text.lower()
+        if word == "atomic" or (open_blocks and word == "case"):
+            open_blocks += 1
+        elif open_blocks and word == "end":
+            open_blocks -= 1
+        if open_blocks or token.token_type is not TokenType.SEMICOLON:
             batch.append(token)
         elif batch:
             yield _statement(text, batch)
             batch = []
+    if batch:
+        yield _statement(text, batch)
 
 
 def _statement(text: str, batch: list[Token]) -> Statement:

@@ -38,9 +38,8 @@ def test_there_are_examples() -> None:
 @pytest.mark.parametrize("path", WITH_EXAMPLES)
 def test_example(path: str, db: Database, superuser: psycopg.Connection, admin_conn: psycopg.Connection) -> None:
     admin_conn.execute("select graphium.create_tenant(slug => 'acme', dimensions => 3)")
-    # A login that examples of add_principal() can name.
-    login = db.login()
-    text = example(FILES[path]).replace("acme_reader", db.cluster.role(login))
+    # Logins are cluster-wide: the one that an example names gets a name of its own.
+    text = example(FILES[path]).replace("example_analyst", db.cluster.role(db.login()))
     # graphium_reader ⊂ graphium_user ⊂ graphium_app: what is granted to none of them is an admin's.
     called = [name for name in PUBLIC.findall(FILES[path]) if re.search(rf"\b{name}\s*\(", text)]
     assert called, f"the example of {path} does not call what the file makes"

@@ -24,6 +24,7 @@ create unique index concurrently if not exists i on only graphium."T t" (a);
 create policy p on graphium.t using (true);
 do $do$ begin execute 'select 1; select 2'; end $do$;
 drop table if exists graphium.u;
+create function graphium.g() returns int begin atomic select 1; select case when true then 2 end; end;
 select e'a\\'b;'"""
 
 
@@ -37,7 +38,8 @@ def test_statements_are_split_and_named() -> None:
         (12, "create policy p on graphium.t"),
         (13, "do"),
         (14, "drop table graphium.u"),
-        (15, "select"),
+        (15, "create function graphium.g"),
+        (16, "select"),
     ]
 
 
