@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -30,13 +31,13 @@ def libpq_environment(dsn: str) -> dict[str, str]:
 
 
 def psql() -> str:
-    try:
-        from pgserver._commands import POSTGRES_BIN_PATH
-    except ImportError:
-        found = shutil.which("psql")
-        assert found, "psql is needed: install postgresql-client"
-        return found
-    return str(POSTGRES_BIN_PATH / "psql")
+    """The embedded server's psql, which is as new as any server here, else the system's."""
+    package = importlib.util.find_spec("pgserver")
+    if package and package.origin:
+        return str(Path(package.origin).with_name("pginstall") / "bin" / "psql")
+    found = shutil.which("psql")
+    assert found, "psql is needed: install postgresql-client"
+    return found
 
 
 @pytest.fixture(scope="module")
