@@ -23,6 +23,7 @@ import psycopg
 from psycopg import sql as pgsql
 from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
 from yoyo import read_migrations
 from yoyo.backends.core.postgresql import PostgresqlPsycopgBackend
 from yoyo.migrations import default_migration_table
@@ -187,12 +188,12 @@ def connect(target: str | Connection) -> Iterator[Connection]:
     if isinstance(target, psycopg.Connection):
         if target.info.transaction_status is not TransactionStatus.IDLE:
             raise DeployError("the connection is in a transaction: commit it before deploying")
-        before = target.autocommit
-        target.autocommit = True
+        before = target.autocommit, target.row_factory
+        target.autocommit, target.row_factory = True, tuple_row
         try:
             yield target
         finally:
-            target.autocommit = before
+            target.autocommit, target.row_factory = before
     else:
         with psycopg.connect(target, autocommit=True, application_name="graphium migrate") as conn:
             yield conn

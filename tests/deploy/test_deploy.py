@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.rows import dict_row, tuple_row
 
 from graphium_db import deploy
 from graphium_db.deploy import Deployed, DeployError, apply
@@ -57,9 +58,11 @@ def test_a_migration_makes_every_file_run_again(blank: Blank, small: SmallTree) 
 
 def test_deploys_on_a_given_connection(blank: Blank, small: SmallTree) -> None:
     db = blank()
-    with psycopg.connect(db.dsn("deployer")) as conn:
+    with psycopg.connect(db.dsn("deployer"), row_factory=dict_row) as conn:
         assert deploy.deploy(conn, tree=small)
         assert not conn.autocommit
+        assert conn.row_factory is dict_row
+        conn.row_factory = tuple_row
         assert conn.execute("select current_user = session_user, count(*) from pg_locks where locktype = 'advisory'"
                             " and database = (select oid from pg_database where datname = current_database())"
                             ).fetchone() == (True, 0)  # fmt: skip

@@ -89,6 +89,16 @@ def test_a_function_has_comment_revoke_and_grant_beside_it(file: SqlFile) -> Non
     assert revoked == made
 
 
+@pytest.mark.parametrize("file", FUNCTION_FILES, ids=path)
+def test_a_function_states_what_it_is(file: SqlFile) -> None:
+    """Language, volatility, parallel safety and security are written out, not left to a default."""
+    for raw in parse_sql(file.text):
+        if type(raw.stmt).__name__ == "CreateFunctionStmt":
+            stated = {option.defname for option in raw.stmt.options}
+            name = raw.stmt.funcname[-1].sval
+            assert {"language", "volatility", "parallel", "security"} - stated == set(), name
+
+
 @pytest.fixture(scope="module")
 def conn(cluster: Cluster) -> psycopg.Connection:
     with psycopg.connect(cluster.dsn(cluster.take()), autocommit=True) as conn:
