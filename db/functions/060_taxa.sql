@@ -3,15 +3,15 @@
 -- writing under it would write where the caller may not look. That such a name exists is the one thing this reveals.
 set local role graphium_owner;
 
--- Returns the family locked. Another session may be making or deleting the same family: `on conflict` waits for it, and
--- a family that is gone when its lock is granted is made anew.
+-- Returns the family locked. Another session may be making, deleting, renaming or hiding the same family: `on conflict`
+-- waits for the first, and whoever gets the lock looks once more whether that is still the family of that name.
 create or replace function graphium_private._lock_or_make_family(p_tenant_id uuid, p_name text, p_scopes text[]) returns uuid
   language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $lock_or_make_family$
 declare
   v_id uuid;
 begin
-  for v_try in 1..10 loop
+  loop -- each further turn means that somebody else committed a change of this family
     select f.id into v_id from graphium.dh_families f where f.tenant_id = p_tenant_id and f.name = p_name;
     if v_id is null then
       perform graphium_private._require_held(p_scopes, 'required_scopes');
@@ -19,18 +19,16 @@ begin
       values (p_tenant_id, graphium_private.new_id(), p_name, p_scopes)
       on conflict do nothing
       returning id into v_id;
-      if v_id is null then
-        select f.id into v_id from graphium.dh_families f where f.tenant_id = p_tenant_id and f.name = p_name;
-        continue when v_id is null and not graphium_private._family_name_is_taken(p_tenant_id, p_name);
-      end if;
     end if;
-    exit when v_id is null or graphium_private._lock_families(p_tenant_id, array[v_id]) = 1;
-    v_id := null;
+    if v_id is not null then
+      perform graphium_private._lock_families(p_tenant_id, array[v_id]);
+      exit when exists (select from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = v_id and f.name = p_name);
+    elsif graphium_private._family_name_is_taken(p_tenant_id, p_name)
+          and not exists (select from graphium.dh_families f where f.tenant_id = p_tenant_id and f.name = p_name) then
+      perform graphium_private._raise_error('MG006', format('family: the name "%s" belongs to a family that the caller may not see', p_name),
+        'Choose another name, or ask an administrator for one of its scopes.');
+    end if;
   end loop;
-  if v_id is null then
-    perform graphium_private._raise_error('MG006', format('family: the name "%s" belongs to a family that the caller may not see', p_name),
-      'Choose another name, or ask an administrator for one of its scopes.');
-  end if;
   return v_id;
 end
 $lock_or_make_family$;

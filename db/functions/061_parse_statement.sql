@@ -36,7 +36,8 @@ $parse_embedding$;
 comment on function graphium_private._parse_embedding(jsonb, int, text, text) is 'A JSON value as a vector of the tenant''s model; MG005 otherwise. NULL and JSON null: no vector.';
 revoke all on function graphium_private._parse_embedding(jsonb, int, text, text) from public;
 
--- A zero vector has no direction; elements whose squares overflow or vanish in single precision make every cosine NaN.
+-- A zero vector has no direction. pgvector computes cosines in single precision: elements whose squares overflow make
+-- them NaN, and squares that vanish make different vectors look alike.
 create or replace function graphium_private._require_comparable(p_embedding @extschema:vector@.vector, p_dimensions int, p_model text, p_subject text, p_problem text = null) returns void
   language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $require_comparable$
@@ -45,7 +46,7 @@ begin
     p_problem := format('has %s dimensions, the tenant''s model %s has %s', @extschema:vector@.vector_dims(p_embedding), p_model, p_dimensions);
   elsif p_problem is null and @extschema:vector@.vector_norm(p_embedding) = 0 then
     p_problem := 'is all zero: it has no direction, so no similarity to anything';
-  elsif p_problem is null and not (p_embedding operator(@extschema:vector@.<=>) p_embedding) < 0.001 then
+  elsif p_problem is null and @extschema:vector@.vector_norm(p_embedding) not between 1e-15 and 1e15 then
     p_problem := 'has elements too large or too small to compare';
   end if;
   if p_problem is not null then
@@ -82,8 +83,8 @@ begin
   v_in.content := p_statement ->> 'content';
   if jsonb_typeof(p_statement -> 'content') is distinct from 'string' then
     perform graphium_private._refuse_statement(p_ordinal, 'content', 'must be a text', 'Give one sentence.');
-  elsif char_length(v_in.content) > 1000000 then
-    perform graphium_private._refuse_statement(p_ordinal, 'content', format('is %s characters long, at most 1000000 are allowed', char_length(v_in.content)), 'Split it into sentences.');
+  elsif char_length(v_in.content) > 2000000 then
+    perform graphium_private._refuse_statement(p_ordinal, 'content', format('is %s characters long, at most 2000000 are allowed', char_length(v_in.content)), 'Split it into sentences.');
   end if;
   v_in.content_hash := graphium_private.fold_hash_v1(v_in.content);
   if v_in.content_hash = c_blank_hash then

@@ -2,10 +2,31 @@
 --   an input matches a statement of its family that the caller sees, has the same audience, and
 --     has equal text after the fold (the oldest such), or else
 --     a cosine similarity of at least dedup_similarity (the most similar; of equals the oldest), unless either is exact_only;
---   otherwise it is new, and later inputs of the batch may match it.
--- Exact: no index decides whether a neighbour exists. The caller holds the family's lock, so nobody else is inserting.
--- Runs as graphium_owner under the policies: hidden statements are not there.
+--   otherwise it is new, and later inputs of the batch may match it, or the vector that it gave to a statement without one.
+-- Exact: no index decides whether a neighbour exists, and single precision does not decide at the threshold. The caller
+-- holds the family's lock, so nobody else is inserting. Runs as graphium_owner under the policies: hidden statements are
+-- not there.
 set local role graphium_owner;
+
+-- pgvector's <=> adds up in single precision: off by some 1e-6 at 384 dimensions. What it puts within 1e-5 of the
+-- threshold is added up again in double precision.
+create or replace function graphium_private._similarity(a @extschema:vector@.vector, b @extschema:vector@.vector, threshold double precision) returns double precision
+  language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
+as $similarity$
+declare
+  v_similarity double precision := 1 - (a operator(@extschema:vector@.<=>) b);
+begin
+  if abs(v_similarity - threshold) < 1e-5 then
+    select sum(x::double precision * y) / sqrt(sum(x::double precision * x) * sum(y::double precision * y))
+      into v_similarity
+      from unnest(a::real[], b::real[]) as e(x, y);
+  end if;
+  return v_similarity;
+end
+$similarity$;
+comment on function graphium_private._similarity(@extschema:vector@.vector, @extschema:vector@.vector, double precision) is
+  'Cosine similarity, exact about which side of the threshold it is on.';
+revoke all on function graphium_private._similarity(@extschema:vector@.vector, @extschema:vector@.vector, double precision) from public;
 
 create or replace function graphium_private._match_statements(p_tenant_id uuid, p_family_id uuid, p_inputs graphium_private.incoming[])
   returns graphium_private.incoming[]
@@ -13,22 +34,28 @@ create or replace function graphium_private._match_statements(p_tenant_id uuid, 
 as $match_statements$
 declare
   v_threshold constant double precision := (select s.value from graphium_private.settings s where s.name = 'dedup_similarity');
+  v_almost constant double precision := v_threshold - 1e-5; -- as far as <=> may be off
   v_count constant int := cardinality(p_inputs);
   v_same_text uuid[] := array_fill(null::uuid, array[v_count]);
   v_near uuid[] := array_fill(null::uuid, array[v_count]);
   v_near_similarity double precision[] := array_fill(null::double precision, array[v_count]);
+  v_may_give boolean[] := array_fill(true, array[v_count]); -- may others match it by its vector, once it is decided what it is?
+  v_gave_to uuid[] := array_fill(null::uuid, array[v_count]); -- the statement whose vector is this input's
+  v_bare uuid[] := '{}';        -- statements that have no vector yet
   v_new_id uuid[] := array_fill(null::uuid, array[v_count]);
-  v_new_keys text[] := '{}';   -- text and audience of the new ones, and …
+  v_new_keys text[] := '{}';    -- text and audience of the new ones, and …
   v_new_ordinals int[] := '{}'; -- … which inputs they are
   v_key text;
   v_match record;
   v_id uuid;
+  v_earlier uuid;
   v_similarity double precision;
   v_pair_index int := 1;
   v_pairs record;
 begin
   for v_match in
-    select distinct on (n.ordinal) n.ordinal, s.id
+    select distinct on (n.ordinal) n.ordinal, s.id, s.exact_only,
+           exists (select from graphium.kg_embeddings e where e.tenant_id = p_tenant_id and e.statement_id = s.id) as has_vector
       from unnest(p_inputs) as n
       join graphium.kg_statements s
         on s.tenant_id = p_tenant_id and s.family_id = p_family_id and s.content_hash = n.content_hash
@@ -36,38 +63,48 @@ begin
      order by n.ordinal, s.id
   loop
     v_same_text[v_match.ordinal] := v_match.id;
+    v_may_give[v_match.ordinal] := not (v_match.has_vector or v_match.exact_only);
+    if not v_match.has_vector and v_match.id <> all (v_bare) then
+      v_bare := v_bare || v_match.id;
+    end if;
   end loop;
 
   for v_match in
-    with near as materialized (
-      select n.ordinal, e.statement_id, 1 - (e.embedding operator(@extschema:vector@.<=>) n.embedding) as similarity
+    with almost as materialized (
+      select n.ordinal, e.statement_id, e.embedding as theirs, n.embedding as ours
         from unnest(p_inputs) as n
         join graphium.kg_embeddings e
           on e.tenant_id = p_tenant_id and e.family_id = p_family_id
-         and 1 - (e.embedding operator(@extschema:vector@.<=>) n.embedding) >= v_threshold
+         and 1 - (e.embedding operator(@extschema:vector@.<=>) n.embedding) >= v_almost
          and graphium_private._audience(e.required_scopes) = n.audience
        where v_same_text[n.ordinal] is null and not n.exact_only and n.embedding is not null
     )
-    select distinct on (near.ordinal) near.ordinal, near.statement_id, near.similarity
-      from near
-      join graphium.kg_statements s on s.tenant_id = p_tenant_id and s.id = near.statement_id and not s.exact_only
-     order by near.ordinal, near.similarity desc, near.statement_id
+    select distinct on (a.ordinal) a.ordinal, a.statement_id, p.similarity
+      from almost a
+      join graphium.kg_statements s on s.tenant_id = p_tenant_id and s.id = a.statement_id and not s.exact_only,
+           lateral (select graphium_private._similarity(a.theirs, a.ours, v_threshold)) as p(similarity)
+     where p.similarity >= v_threshold
+     order by a.ordinal, p.similarity desc, a.statement_id
   loop
     v_near[v_match.ordinal] := v_match.statement_id;
     v_near_similarity[v_match.ordinal] := v_match.similarity;
   end loop;
 
-  -- Pairs inside the batch, for the inputs that may turn out new.
-  select array_agg(a.ordinal order by a.ordinal, p.similarity desc, b.ordinal) as later,
-         array_agg(b.ordinal order by a.ordinal, p.similarity desc, b.ordinal) as earlier,
-         array_agg(p.similarity order by a.ordinal, p.similarity desc, b.ordinal) as similarity
+  -- Pairs inside the batch: `later` is an input that may be new, `earlier` one whose vector may be a statement's by then.
+  with almost as materialized (
+    select a.ordinal as later, b.ordinal as earlier, a.embedding as ours, b.embedding as theirs
+      from unnest(p_inputs) as a
+      join unnest(p_inputs) as b on b.ordinal < a.ordinal and b.audience = a.audience
+       and 1 - (a.embedding operator(@extschema:vector@.<=>) b.embedding) >= v_almost
+     where v_same_text[a.ordinal] is null and not a.exact_only and a.embedding is not null
+       and v_may_give[b.ordinal] and not b.exact_only and b.embedding is not null
+  )
+  select array_agg(a.later order by a.later, p.similarity desc, a.earlier) as later,
+         array_agg(a.earlier order by a.later, p.similarity desc, a.earlier) as earlier,
+         array_agg(p.similarity order by a.later, p.similarity desc, a.earlier) as similarity
     into v_pairs
-    from unnest(p_inputs) as a
-    join unnest(p_inputs) as b on b.ordinal < a.ordinal and b.audience = a.audience,
-         lateral (select 1 - (a.embedding operator(@extschema:vector@.<=>) b.embedding)) as p(similarity)
-   where v_same_text[a.ordinal] is null and not a.exact_only and a.embedding is not null
-     and v_same_text[b.ordinal] is null and not b.exact_only and b.embedding is not null
-     and p.similarity >= v_threshold;
+    from almost a, lateral (select graphium_private._similarity(a.theirs, a.ours, v_threshold)) as p(similarity)
+   where p.similarity >= v_threshold;
 
   for v_input in 1..v_count loop
     v_key := encode(p_inputs[v_input].content_hash, 'hex') || p_inputs[v_input].audience::text;
@@ -75,13 +112,16 @@ begin
       v_id := v_same_text[v_input];
     elsif v_key = any (v_new_keys) then
       v_id := v_new_id[v_new_ordinals[array_position(v_new_keys, v_key)]];
+      v_may_give[v_input] := not p_inputs[v_new_ordinals[array_position(v_new_keys, v_key)]].exact_only;
     else
       v_id := v_near[v_input];
       v_similarity := v_near_similarity[v_input];
       while v_pairs.later[v_pair_index] <= v_input loop
-        if v_pairs.later[v_pair_index] = v_input and v_new_id[v_pairs.earlier[v_pair_index]] is not null
-           and (v_similarity is null or v_pairs.similarity[v_pair_index] > v_similarity) then
-          v_id := v_new_id[v_pairs.earlier[v_pair_index]];
+        v_earlier := v_gave_to[v_pairs.earlier[v_pair_index]];
+        if v_pairs.later[v_pair_index] = v_input and v_earlier is not null
+           and (v_similarity is null or v_pairs.similarity[v_pair_index] > v_similarity
+                or (v_pairs.similarity[v_pair_index] = v_similarity and v_earlier < v_id)) then
+          v_id := v_earlier;
           v_similarity := v_pairs.similarity[v_pair_index];
         end if;
         v_pair_index := v_pair_index + 1;
@@ -91,6 +131,13 @@ begin
         v_new_id[v_input] := v_id;
         v_new_keys := v_new_keys || v_key;
         v_new_ordinals := v_new_ordinals || v_input;
+        v_bare := v_bare || v_id;
+      end if;
+    end if;
+    if p_inputs[v_input].embedding is not null and v_id = any (v_bare) then
+      v_bare := array_remove(v_bare, v_id);
+      if v_may_give[v_input] then
+        v_gave_to[v_input] := v_id;
       end if;
     end if;
     p_inputs[v_input].id := v_id;

@@ -51,50 +51,55 @@ begin
   on conflict (tenant_id, statement_id, variant_key)
   do update set seen_count = v.seen_count + excluded.seen_count, last_seen_at = now();
 
-  with gained as (
-    insert into graphium.kg_embeddings (tenant_id, statement_id, family_id, genus_id, specimen_id, memory_type, layer_kind, required_scopes, happened_at, embedding)
-    select distinct on (s.id) p_tenant_id, s.id, s.family_id, s.genus_id, s.specimen_id, s.memory_type, s.layer_kind, s.required_scopes,
-           coalesce(s.occurred_at, s.created_at), n.embedding
+  with given as materialized (
+    select distinct on (s.id) s.id, s.family_id, s.genus_id, s.specimen_id, s.memory_type, s.layer_kind, s.required_scopes,
+           coalesce(s.occurred_at, s.created_at) as happened_at, n.embedding, n.exact_only
       from unnest(p_folded) as n
       join graphium.kg_statements s on s.tenant_id = p_tenant_id and s.id = n.id
      where n.embedding is not null
        and not exists (select from graphium.kg_embeddings e where e.tenant_id = p_tenant_id and e.statement_id = n.id)
-     order by s.id, n.ordinal
-    returning statement_id)
+     order by s.id, n.ordinal),
+  stored as (
+    insert into graphium.kg_embeddings (tenant_id, statement_id, family_id, genus_id, specimen_id, memory_type, layer_kind, required_scopes, happened_at, embedding)
+    select p_tenant_id, g.id, g.family_id, g.genus_id, g.specimen_id, g.memory_type, g.layer_kind, g.required_scopes, g.happened_at, g.embedding
+      from given g)
   update graphium.kg_statements s set exact_only = true
-    from gained g, unnest(p_folded) as n
-   where s.tenant_id = p_tenant_id and s.id = g.statement_id and n.id = g.statement_id and n.exact_only;
+    from given g
+   where s.tenant_id = p_tenant_id and s.id = g.id and g.exact_only and not s.exact_only;
 end
 $fold_statements$;
 comment on function graphium_private._fold_statements(uuid, uuid, graphium_private.incoming[]) is
   'Counts folds, keeps what was said differently as variants, and adds a vector where the statement had none.';
 revoke all on function graphium_private._fold_statements(uuid, uuid, graphium_private.incoming[]) from public;
 
--- Places in their sources for new statements that name a source and no place: after the last that the caller sees, in
--- input order. Explicit places earlier in the same call count.
-create or replace function graphium_private._place_in_source(p_tenant_id uuid, p_new graphium_private.incoming[]) returns graphium_private.incoming[]
+-- Places in their sources for new statements that name a source and no place: after the last that the caller sees (the
+-- first is 1), in input order. Explicit places earlier in the same call count, those of folded inputs too (they become variants). A folded
+-- input without a place stays without: it is the same sentence again, not another place.
+create or replace function graphium_private._place_in_source(p_tenant_id uuid, p_inputs graphium_private.incoming[]) returns graphium_private.incoming[]
   language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $place_in_source$
 declare
   v_last jsonb := '{}';
   v_in graphium_private.incoming;
 begin
-  for v_index in 1..cardinality(p_new) loop
-    v_in := p_new[v_index];
+  for v_index in 1..cardinality(p_inputs) loop
+    v_in := p_inputs[v_index];
     continue when v_in.source is null;
     if not v_last ? v_in.source then
-      v_last := v_last || jsonb_build_object(v_in.source, coalesce(greatest(
+      v_last := v_last || jsonb_build_object(v_in.source, greatest(0,
         (select max(s.position) from graphium.kg_statements s where s.tenant_id = p_tenant_id and s.source = v_in.source),
-        (select max(v.position) from graphium.kg_statement_variants v where v.tenant_id = p_tenant_id and v.source = v_in.source)), 0));
+        (select max(v.position) from graphium.kg_statement_variants v where v.tenant_id = p_tenant_id and v.source = v_in.source)));
     end if;
-    if v_in.position is null then
+    if v_in.position is null and v_in.is_new then
       v_in.position := (v_last ->> v_in.source)::bigint + 1;
-      p_new[v_index] := v_in;
+      p_inputs[v_index] := v_in;
     end if;
-    v_last := v_last || jsonb_build_object(v_in.source, greatest((v_last ->> v_in.source)::bigint, v_in.position));
+    if v_in.position is not null then
+      v_last := v_last || jsonb_build_object(v_in.source, greatest((v_last ->> v_in.source)::bigint, v_in.position));
+    end if;
   end loop;
-  return p_new;
+  return p_inputs;
 end
 $place_in_source$;
-comment on function graphium_private._place_in_source(uuid, graphium_private.incoming[]) is 'The same inputs with a position wherever one has a source.';
+comment on function graphium_private._place_in_source(uuid, graphium_private.incoming[]) is 'The same inputs, with a position wherever a new one has a source.';
 revoke all on function graphium_private._place_in_source(uuid, graphium_private.incoming[]) from public;

@@ -42,9 +42,8 @@ begin
     graphium_private._find_or_make_genus(v_tenant_id, v_family_id, v_genus_name), v_specimen_name, coalesce(v_call_scopes, '{}'));
   v_inputs := graphium_private._resolve_audiences(v_inputs, coalesce(v_call_scopes, v_specimen.required_scopes));
 
-  v_inputs := graphium_private._match_statements(v_tenant_id, v_family_id, v_inputs);
-  perform graphium_private._insert_statements(v_tenant_id, v_specimen,
-            graphium_private._place_in_source(v_tenant_id, array(select i from unnest(v_inputs) as i where i.is_new order by i.ordinal))),
+  v_inputs := graphium_private._place_in_source(v_tenant_id, graphium_private._match_statements(v_tenant_id, v_family_id, v_inputs));
+  perform graphium_private._insert_statements(v_tenant_id, v_specimen, array(select i from unnest(v_inputs) as i where i.is_new order by i.ordinal)),
           graphium_private._fold_statements(v_tenant_id, v_specimen.id, array(select i from unnest(v_inputs) as i where not i.is_new order by i.ordinal));
 
   return query

@@ -35,18 +35,22 @@ grant execute on function graphium_private.new_id() to graphium_keeper;
 -- The fold: texts that fold alike are the same statement. NFC, white space, quotes and dashes, the final full stop or
 -- exclamation mark (never the question mark), and case, except in tokens whose case means something: those with a
 -- digit, a path character or a capital after their first letter (iPhone, O'Brien, US, /srv/Data, v2B).
--- Not NFKC: 10² is not 102. Joiners (U+200C, U+200D) stay: in Persian, Indic scripts and emoji they carry meaning.
+-- Not NFKC: 10² is not 102. Joiners (U+200C, U+200D) stay: in Persian, Indic scripts and emoji they carry meaning. So do
+-- direction overrides (U+202D, U+202E), which change what is read.
+-- Folding a fold changes nothing: invisible characters go before NFC, because one of them can keep a letter and its
+-- accent apart, and NFC comes once more after case, because some letters compose in lower case only (H̱, ẖ).
 create function graphium_private.fold_v1(content text) returns text
   language plpgsql immutable strict parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $fold$
 declare
-  v_text text := normalize(content, NFC);
+  v_text text;
   v_stripped text;
 begin
+  -- soft hyphen, zero-width space, direction marks, embeddings and isolates, word joiner, byte order mark: seen by nobody
+  v_text := normalize(translate(content,
+    U&'\00AD\061C\200B\200E\200F\202A\202B\202C\2060\2066\2067\2068\2069\FEFF', ''), NFC);
   v_text := translate(v_text, U&'\2018\2019\201A\201B\201C\201D\201E\201F\00AB\00BB\2010\2011\2012\2013\2014\2015\2212',
                               $$''''""""""-------$$);
-  -- soft hyphen, zero-width space, direction marks, word joiner, byte order mark: seen by nobody
-  v_text := translate(v_text, U&'\00AD\200B\200E\200F\2060\FEFF', '');
   v_text := btrim(regexp_replace(v_text, '[\u0009-\u000D\u0020\u0085\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000]+', ' ', 'g'), ' ');
   -- a mark that stands alone (git add .) is a word, not punctuation
   v_stripped := regexp_replace(v_text, U&'([^ .!\3002\FF0E\FF01\0964])[.!\3002\FF0E\FF01\0964]+$', '\1');
@@ -54,16 +58,18 @@ begin
   if v_stripped = lower(v_stripped collate pg_catalog.pg_c_utf8) then
     return v_stripped;
   end if;
-  return (
+  return normalize((
     select string_agg(
              case when w.word = w.lowered
-                    or w.word ~ '[[:digit:]/\\_@:=#~%&$*+<>|^{}]' collate pg_catalog.pg_c_utf8
+                    -- digits of other scripts and raised or lowered ones are digits too
+                    or w.word ~ '[[:digit:]\u00B2\u00B3\u00B9\u2070-\u2089\u0660-\u0669\u06F0-\u06F9\u0966-\u096F\uFF10-\uFF19]' collate pg_catalog.pg_c_utf8
+                    or w.word ~ '[/\\_@:=#~%&$*+<>|^{}]' collate pg_catalog.pg_c_utf8
                     or w.word ~ '[^.]\.[^.]' collate pg_catalog.pg_c_utf8
                     or w.after_first <> lower(w.after_first collate pg_catalog.pg_c_utf8)
                   then w.word else w.lowered end, ' ' order by w.n)
       from (select t.word, t.n, lower(t.word collate pg_catalog.pg_c_utf8) as lowered,
                    substr(regexp_replace(t.word, '^[^[:alpha:]]+' collate pg_catalog.pg_c_utf8, ''), 2) as after_first
-              from string_to_table(v_stripped, ' ') with ordinality as t(word, n)) as w);
+              from string_to_table(v_stripped, ' ') with ordinality as t(word, n)) as w), NFC);
 end
 $fold$;
 comment on function graphium_private.fold_v1(text) is
