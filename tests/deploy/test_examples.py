@@ -1,14 +1,16 @@
-"""The SQL example in each public function's file runs, as the role that it is for."""
+"""The SQL example in each public function's file runs in psql, as the role that it is for."""
 
 from __future__ import annotations
 
 import re
+import subprocess
 
 import psycopg
 import pytest
 
 from graphium_db.deploy import Tree
 from tests.support.databases import Database
+from tests.support.psql import libpq_environment, psql
 
 FILES = {f.path: f.text for f in Tree.default().repeatables("public") if f.path.startswith("functions/")}
 PUBLIC = re.compile(r"create or replace function graphium\.(\w+)")
@@ -48,6 +50,10 @@ def test_example(path: str, db: Database, superuser: psycopg.Connection, admin_c
         " where pronamespace = 'graphium'::regnamespace and proname = any (%s)",
         [called],
     ).fetchone() or (None,)
-    with db.connect("app" if for_app else "admin") as conn, conn.transaction():
-        conn.execute("select graphium.set_caller(tenant => 'acme')")
-        conn.execute(text.encode(), prepare=False)
+    run = subprocess.run(
+        [psql(), "-qX1", "-v", "ON_ERROR_STOP=1", "-f", "-"],
+        input="select graphium.set_caller(tenant => 'acme');\n" + text,
+        env=libpq_environment(db.dsn("app" if for_app else "admin")),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert run.stderr == ""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +9,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 from yoyo import read_migrations
 
 from graphium_db import deploy
@@ -20,24 +16,10 @@ from graphium_db.deploy import Deployed, Tree
 from graphium_db.deploy.snapshot import snapshot
 from tests.support.concurrency import all_at_once
 from tests.support.databases import Cluster, Database, grant_deployer
+from tests.support.psql import libpq_environment, psql
 
 Blank = Callable[..., Database]
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def libpq_environment(dsn: str) -> dict[str, str]:
-    names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
-    return os.environ | {names[k]: str(v) for k, v in conninfo_to_dict(dsn).items() if k in names and v}
-
-
-def psql() -> str:
-    """The embedded server's psql, which is as new as any server here, else the system's."""
-    package = importlib.util.find_spec("pgserver")
-    if package and package.origin:
-        return str(Path(package.origin).with_name("pginstall") / "bin" / "psql")
-    found = shutil.which("psql")
-    assert found, "psql is needed: install postgresql-client"
-    return found
 
 
 @pytest.fixture(scope="module")
