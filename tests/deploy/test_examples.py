@@ -1,4 +1,8 @@
-"""The SQL example in each public function's file runs in psql, as the role that it is for."""
+"""The SQL example in each public function's file runs in psql, as the role that it is for.
+
+Examples may count on a tenant `acme` that knows a thing about Ada in the families `performance` (genus `feedback`) and
+`goals` (genus `career`), and on a login role `example_analyst`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import psycopg
 import pytest
 
 from graphium_db.deploy import Tree
-from tests.support.databases import Database
+from tests.support.databases import Database, as_caller
 from tests.support.psql import libpq_environment, psql
 
 FILES = {f.path: f.text for f in Tree.default().repeatables("public") if f.path.startswith("functions/")}
@@ -39,7 +43,14 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize("path", WITH_EXAMPLES)
 def test_example(path: str, db: Database, superuser: psycopg.Connection, admin_conn: psycopg.Connection) -> None:
-    admin_conn.execute("select graphium.create_tenant(slug => 'acme', dimensions => 3)")
+    admin_conn.execute("select graphium.create_tenant('acme')")
+    with as_caller(admin_conn, "acme"):
+        for family, genus in (("performance", "feedback"), ("goals", "career")):
+            admin_conn.execute(
+                "select graphium.ingest_context(family => %s, genus => %s, specimen => 'Ada',"
+                """ statements => '[{"content": "Ada prefers written feedback.", "embedding": null}]')""",
+                [family, genus],
+            )
     # Logins are cluster-wide: the one that an example names gets a name of its own.
     text = example(FILES[path]).replace("example_analyst", db.cluster.role(db.login()))
     # graphium_reader ⊂ graphium_user ⊂ graphium_app: what is granted to none of them is an admin's.
