@@ -1,0 +1,296 @@
+"""Deterministic classification of single sentences, by rules that Python and SQL read alike.
+
+The rules are data: `db/classification/rules.toml`. A rule's pattern is a regular expression whose letters are words:
+`<subject> <adverb>* decided`. A sentence is first spelled with one symbol per word, where words that no rule tells
+apart share a symbol; then each pattern, compiled to those symbols, is searched in it, and the first rule that matches
+decides. So a pattern holds nothing but symbols, brackets and quantifiers, which `re` and PostgreSQL read in the same
+way, and a sentence is a string of a dozen characters: the whole rule set takes microseconds. :func:`render_sql` writes
+the same steps as one SQL function. docs/classification.md says how rules are read and written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from graphium_db.resources import db_path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+MEMORY_TYPES = ("fact", "event", "discovery", "preference", "advice", "decision")
+LAYER_KINDS = ("preloaded", "on_demand")
+
+# A sentence's kind shows in its first words; the limit bounds the time that a megabyte takes.
+MAX_CHARACTERS = 1000
+# What separates words becomes a space (markup too), a comma or a full stop; apostrophes become one; A-Z become a-z.
+_ASCII_SPACES = '\t\n\v\f\r()[]{}<>*`|~^#"'
+_UNICODE = {
+    " ": "\x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200C))) + "\u2028\u2029\u202f\u205f\u3000\ufeff“”„‟«»",
+    ",": "—–―、，；：",
+    ".": "…。！．",
+    "?": "？",
+    "'": "’‘‛ʼ＇",
+}
+_UNICODE_FROM = "".join(_UNICODE.values())
+_UNICODE_TO = "".join(to * len(chars) for to, chars in _UNICODE.items())
+_TABLE = str.maketrans(
+    string.ascii_uppercase + _ASCII_SPACES + _UNICODE_FROM,
+    string.ascii_lowercase + " " * len(_ASCII_SPACES) + _UNICODE_TO,
+)
+# Then marks at the end of a word become words: in this order, on the text between two spaces.
+_REPLACEMENTS = (
+    *((";", ","), (":", ","), ("!", "."), ("..", " "), (",", " , "), ("?", " ? "), (". ", " . ")),
+    *((" - ", " , "), (" -", " "), (" _", " "), ("_ ", " "), (" '", " "), ("' ", " ")),
+)
+# What a word that the lexicon does not hold counts as, by the first that fits.
+_ENDINGS = ("ed", "ing", "ly")
+_PSEUDO_WORDS = ("-number", *(f"-{ending}" for ending in _ENDINGS), "-other")
+_PUNCTUATION = (",", ".", "?")
+_ALPHABET = string.ascii_letters + string.digits + "".join(map(chr, range(0xC0, 0x180)))
+# One token of a pattern: a class, a macro, a literal word, or an operator.
+_TOKEN = re.compile(
+    r"\s*(?:<(?P<negated>!?)(?P<words>[^<>!\s]+)>|\{(?P<macro>[a-z_]+)\}|(?P<literal>[a-z']+)"
+    r"|(?P<operator>\(\?!|[()|?*+^$.]|\{\d(?:,\d)?\}))"
+)
+
+
+@dataclass(frozen=True)
+class Classification:
+    """What kind of memory a sentence is.
+
+    Attributes:
+        memory_type: fact, event, discovery, preference, advice or decision.
+        layer_kind: preloaded (given to an agent at the start of a session) or on_demand.
+        rule: the id of the rule that decided.
+    """
+
+    memory_type: str
+    layer_kind: str
+    rule: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule of rules.toml. `pattern` is written in words, `regex` in symbols."""
+
+    id: str
+    memory_type: str
+    layer_kind: str
+    why: str
+    pattern: str
+    regex: str
+    match: tuple[str, ...]
+    no_match: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """The compiled rules.toml. `lexicon` spells in symbols each word that it holds, and each pseudo-word."""
+
+    version: int
+    lexicon: dict[str, str]
+    rules: tuple[Rule, ...]
+
+    def spell(self, text: str) -> str:
+        """The sentence in symbols: one for each word, and one more for each further word in a contraction."""
+        return "".join(map(self._spell_word, _normalised(text).split(" ")))
+
+    def _spell_word(self, word: str) -> str:
+        known = self.lexicon.get(word)
+        if known is not None:
+            return known
+        if word.endswith("'s"):
+            return self.lexicon.get(word[:-2], self.lexicon["-other"]) + self.lexicon["'s"]
+        if "0" <= word[0] <= "9":
+            return self.lexicon["-number"]
+        ending = next((ending for ending in _ENDINGS if word.endswith(ending)), "other")
+        return self.lexicon[f"-{ending}"]
+
+
+def classify(text: str) -> Classification:
+    """The kind of memory that a sentence is: the same answer as SQL's `graphium.classify`, for every text."""
+    rules, regexes = _installed()
+    symbols = rules.spell(text)
+    rule = next(rule for rule, regex in zip(rules.rules, regexes, strict=True) if regex.search(symbols))
+    return Classification(rule.memory_type, rule.layer_kind, rule.id)
+
+
+def rule_set() -> RuleSet:
+    """The rules of this installation."""
+    return _installed()[0]
+
+
+@lru_cache(maxsize=1)
+def _installed() -> tuple[RuleSet, tuple[re.Pattern[str], ...]]:
+    rules = load(tomllib.loads((db_path() / "classification" / "rules.toml").read_text("utf-8")))
+    return rules, tuple(re.compile(rule.regex) for rule in rules.rules)
+
+
+def _normalised(text: str) -> str:
+    text = f" {text[:MAX_CHARACTERS].translate(_TABLE)} "
+    for old, new in _REPLACEMENTS:
+        text = text.replace(old, new)
+    return text
+
+
+def load(data: dict[str, Any]) -> RuleSet:
+    """Compile the content of rules.toml.
+
+    Raises:
+        ValueError: a pattern cannot be read, or names what does not exist; an unknown type or layer; two rules with
+            one id; a last rule that does not match every sentence.
+    """
+    classes: dict[str, set[str]] = {}
+    for name, words in data["classes"].items():
+        # A class may contain others, which stand before it.
+        parts = (classes[part[1:-1]] if part.startswith("<") else {part} for part in words.split())
+        classes[name] = set().union(*parts)
+    patterns = {rule["id"]: list(_tokens(rule["pattern"], data["macros"])) for rule in data["rules"]}
+
+    # The sets of words that patterns tell apart.
+    atoms = {atom: _members(atom, classes) for tokens in patterns.values() for atom, _ in tokens if atom}
+    not_endings = set(data["not_endings"].split())
+    contractions = {word: expansion.split() for word, expansion in data["contractions"].items()}
+    words = {*_PSEUDO_WORDS, *_PUNCTUATION, "'s", *not_endings}.union(*atoms.values(), *contractions.values())
+    for ending in _ENDINGS:  # "decided" is a word in -ed, "need" is not
+        ended = {word for word in words - not_endings if word.endswith(ending)}
+        for members in atoms.values():
+            members |= ended if f"-{ending}" in members else set()
+
+    # Words that are in the same sets share a symbol.
+    symbols: dict[frozenset[str], str] = {}
+    lexicon = {"": ""}
+    for word in sorted(words):
+        signature = frozenset(atom for atom, members in atoms.items() if word in members)
+        lexicon[word] = symbols.setdefault(signature, _ALPHABET[len(symbols)])
+    lexicon.update({word: "".join(lexicon[part] for part in parts) for word, parts in contractions.items()})
+
+    def regex(tokens: list[tuple[str, str]]) -> str:
+        return "".join(_bracket({lexicon[word] for word in atoms[a]}, text) if a else text for a, text in tokens)
+
+    rules = tuple(
+        Rule(
+            **{key: rule[key] for key in ("id", "memory_type", "layer_kind", "why", "pattern")},
+            regex=regex(patterns[rule["id"]]),
+            match=tuple(rule["match"]),
+            no_match=tuple(rule["no_match"]),
+        )
+        for rule in data["rules"]
+    )
+    if any(rule.memory_type not in MEMORY_TYPES or rule.layer_kind not in LAYER_KINDS for rule in rules):
+        raise ValueError("unknown memory_type or layer_kind")
+    if len(patterns) != len(rules):
+        raise ValueError("two rules share an id")
+    if rules[-1].regex != "":
+        raise ValueError("the last rule must match every sentence")
+    return RuleSet(data["version"], lexicon, rules)
+
+
+def _tokens(pattern: str, macros: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Pairs of an atom (a set of words) and "" or "^" (any word but those), or of "" and an operator."""
+    position, pattern = 0, pattern.rstrip()
+    while position < len(pattern):
+        token = _TOKEN.match(pattern, position)
+        if token is None or (token["macro"] and token["macro"] not in macros):
+            raise ValueError(f"cannot read this pattern from here: {pattern[position:]}")
+        position = token.end()
+        if token["macro"]:
+            yield from [("", "(?:"), *_tokens(macros[token["macro"]], macros), ("", ")")]
+        elif token["operator"]:
+            yield "", "(?:" if token["operator"] == "(" else token["operator"]
+        else:
+            yield token["literal"] or f"<{token['words']}>", "^" if token["negated"] else ""
+
+
+def _members(atom: str, classes: dict[str, set[str]]) -> set[str]:
+    if not atom.startswith("<"):
+        return {atom}
+    name = atom[1:-1]
+    if name in classes:
+        return set(classes[name])
+    if name in (*_PUNCTUATION, *_PSEUDO_WORDS):
+        return {name}
+    raise ValueError(f"{atom} is no class of words")
+
+
+def _bracket(symbols: set[str], negation: str) -> str:
+    text = "".join(sorted(symbols))
+    return text if len(text) == 1 and not negation else f"[{negation}{text}]"
+
+
+def render_sql() -> str:
+    """The SQL that creates `graphium_private._classify_by_rules(content)` from the rules of this installation."""
+    rules = rule_set()
+    lexicon = json.dumps(rules.lexicon, ensure_ascii=False, separators=(",", ":"))
+    spaces = "[" + re.sub(r"([\]\[^-])", r"\\\1", _ASCII_SPACES) + "]"
+    replaced = "v_text"
+    for old, new in _REPLACEMENTS:
+        replaced = f"replace({replaced}, {_literal(old)}, {_literal(new)})"
+    endings = "\n".join(
+        f"          when right(v_word, {len(ending)}) = '{ending}' then {_literal(rules.lexicon[f'-{ending}'])}"
+        for ending in _ENDINGS
+    )
+    answers = [f"'{{{rule.memory_type},{rule.layer_kind},{rule.id}}}'" for rule in rules.rules]
+    cases = "\n".join(
+        f"    when v_symbols ~ {_literal(rule.regex)} collate pg_catalog.pg_c_utf8 then {answer}"
+        for rule, answer in zip(rules.rules[:-1], answers, strict=False)
+    )
+    return f"""\
+-- Written by graphium_db.classification.render_sql() from db/classification/rules.toml, version {rules.version}.
+-- Each word becomes a symbol, words that no rule tells apart the same one; each rule is a pattern of symbols.
+set local role graphium_owner;
+
+create or replace function graphium_private._classify_by_rules(
+  content text, out memory_type text, out layer_kind text, out rule text)
+  language plpgsql immutable strict parallel safe security invoker set search_path = pg_catalog, pg_temp
+as $classify_by_rules$
+declare
+  c_lexicon constant jsonb := {_literal(lexicon)};
+  v_text text := lower(left(content, {MAX_CHARACTERS}) collate "C");
+  v_word text;
+  v_symbols text := '';
+  v_answer text[];
+begin
+  if octet_length(v_text) > length(v_text) then
+    v_text := translate(v_text, {_literal(_UNICODE_FROM)}, {_literal(_UNICODE_TO)});
+  end if;
+  v_text := ' ' || regexp_replace(v_text, {_literal(spaces)}, ' ', 'g') || ' ';
+  foreach v_word in array string_to_array({replaced}, ' ') loop
+    v_symbols := v_symbols || coalesce(
+      c_lexicon ->> v_word,
+      case when right(v_word, 2) = '''s' then coalesce(c_lexicon ->> left(v_word, -2), {_literal(rules.lexicon["-other"])}) || {_literal(rules.lexicon["'s"])}
+          when ascii(v_word) between 48 and 57 then {_literal(rules.lexicon["-number"])}
+{endings}
+          else {_literal(rules.lexicon["-other"])}
+      end);
+  end loop;
+  v_answer := case
+{cases}
+    else {answers[-1]}
+  end;
+  memory_type := v_answer[1];
+  layer_kind := v_answer[2];
+  rule := v_answer[3];
+end
+$classify_by_rules$;
+comment on function graphium_private._classify_by_rules(text) is
+  'Type, layer and deciding rule of a sentence, by version {rules.version} of the classification rules.';
+revoke all on function graphium_private._classify_by_rules(text) from public;
+"""  # noqa: E501
+
+
+def _literal(text: str) -> str:
+    """An SQL string constant; control and invisible characters escaped, so that the file can be read."""
+    if text.isprintable() and "\\" not in text:
+        return "'" + text.replace("'", "''") + "'"
+    escaped = text.replace("\\", "\\\\").replace("'", "''")
+    return "E'" + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in escaped) + "'"
