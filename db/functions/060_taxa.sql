@@ -14,6 +14,9 @@ begin
   loop -- each further turn means that somebody else committed a change of this family
     select f.id into v_id from graphium.dh_families f where f.tenant_id = p_tenant_id and f.name = p_name;
     if v_id is null then
+      -- the foreign key's own lock, taken first: if the tenant is being dropped, this waits and then says so
+      perform from graphium.tenants t where t.id = p_tenant_id for key share;
+      perform graphium_private._require_caller();
       perform graphium_private._require_held(p_scopes, 'required_scopes');
       insert into graphium.dh_families (tenant_id, id, name, required_scopes)
       values (p_tenant_id, graphium_private.new_id(), p_name, p_scopes)

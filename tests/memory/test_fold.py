@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.memory.model import DASHES, DIGITS, DOUBLE_QUOTES, FINAL_MARKS, PATH_CHARACTERS, SINGLE_QUOTES, UNSEEN, WHITE_SPACE, fold
+from tests.memory.model import (
+    DASHES,
+    DIGITS,
+    DOUBLE_QUOTES,
+    FINAL_MARKS,
+    PATH_CHARACTERS,
+    SINGLE_QUOTES,
+    UNSEEN,
+    WHITE_SPACE,
+    fold,
+)
 from tests.support.databases import Connection
 
 TOGETHER = [
