@@ -15,6 +15,7 @@ from pathlib import Path
 import sqlglot
 from sqlglot import Token, TokenType
 
+from graphium_db.errors import GraphiumError
 from graphium_db.resources import db_path
 
 RELEASED = "released.sha256"
@@ -22,7 +23,7 @@ RULES = "classification/rules.toml"
 VECTOR_SCHEMA = "@extschema:vector@"
 
 
-class DeployError(Exception):
+class DeployError(GraphiumError):
     """The database or the SQL tree is not in a state that can be deployed; the message says what to do."""
 
 
