@@ -57,6 +57,7 @@ $roles$;
 -- 3. Schemas, and what their owner needs to create more of its own (one schema per tenant's graph).
 create schema if not exists graphium authorization graphium_owner;
 create schema if not exists graphium_private authorization graphium_owner;
+grant usage on schema ag_catalog to graphium_owner, graphium_keeper, graphium_cypher;
 
 do $database$
 declare
