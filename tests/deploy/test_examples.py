@@ -1,6 +1,6 @@
 """The SQL example in each public function's file runs in psql, as the role that it is for.
 
-Examples may count on a tenant `acme` that knows a thing about Ada in the families `performance` (genus `feedback`) and
+Examples may count on a tenant `acme` (3 dimensions) that knows a thing about Ada in the families `performance` (genus `feedback`) and
 `goals` (genus `career`), and on a login role `example_analyst`.
 """
 
@@ -43,7 +43,7 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize("path", WITH_EXAMPLES)
 def test_example(path: str, db: Database, superuser: psycopg.Connection, admin_conn: psycopg.Connection) -> None:
-    admin_conn.execute("select graphium.create_tenant('acme')")
+    admin_conn.execute("select graphium.create_tenant('acme', dimensions => 3)")
     with as_caller(admin_conn, "acme"):
         for family, genus in (("performance", "feedback"), ("goals", "career")):
             admin_conn.execute(
