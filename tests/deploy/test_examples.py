@@ -1,7 +1,7 @@
 """The SQL example in each public function's file runs in psql, as the role that it is for.
 
-Examples may count on a tenant `acme` (3 dimensions) that knows a thing about Ada in the families `performance` (genus `feedback`) and
-`goals` (genus `career`), and on a login role `example_analyst`.
+Examples may count on a tenant `acme` (3 dimensions) that knows a thing about Ada in the families `performance` (genus
+`feedback`) and `goals` (genus `career`), and on a login role `example_analyst`.
 """
 
 from __future__ import annotations
