@@ -2,7 +2,8 @@
 -- summary, and the filter columns copied into kg_embeddings. All are set-based, once per SQL statement. All are
 -- keeper-owned definers: a caller who does not see the family must still move its counters, and on a cascade
 -- PostgreSQL 17 runs triggers as the caller where 18 runs them as the table's owner.
--- Lock order: they take family rows in id order; functions of this project took them before (040_locks.sql).
+-- Lock order: they take family rows in id order, before they look at them, so that whoever writes without this project's
+-- functions (which lock before: 040_locks.sql) is counted by the audience that the family has by then.
 set local role graphium_keeper;
 
 -- pgvector's own state of avg(): double precision, element 1 is how many vectors were accumulated.
@@ -75,24 +76,27 @@ $summarize_family$;
 comment on function graphium_private._summarize_family(uuid, uuid) is 'Counts and sum of one family, computed from its rows.';
 revoke all on function graphium_private._summarize_family(uuid, uuid) from public;
 
-create or replace function graphium_private._refresh_family(p_tenant_id uuid, p_family_id uuid) returns void
+create or replace function graphium_private._refresh_family(p_tenant_id uuid, p_family_id uuid, p_sum_only boolean default false) returns void
   language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $refresh_family$
 declare
   v_new record := graphium_private._summarize_family(p_tenant_id, p_family_id);
 begin
-  update graphium_private.family_counters c set statements = v_new.statements, embeddings = v_new.embeddings
-   where c.tenant_id = p_tenant_id and c.family_id = p_family_id;
   update graphium_private.family_sums u set state = v_new.state, embeddings = v_new.summed, mass = v_new.mass
    where u.tenant_id = p_tenant_id and u.family_id = p_family_id;
-  update graphium.dh_families f
-     set statement_count = v_new.visible_statements,
-         summary_embedding = (graphium_private._mean(v_new.state, v_new.summed, v_new.mass)).mean
+  update graphium.dh_families f set summary_embedding = (graphium_private._mean(v_new.state, v_new.summed, v_new.mass)).mean
    where f.tenant_id = p_tenant_id and f.id = p_family_id;
+  if not p_sum_only then
+    update graphium_private.family_counters c set statements = v_new.statements, embeddings = v_new.embeddings
+     where c.tenant_id = p_tenant_id and c.family_id = p_family_id;
+    update graphium.dh_families f set statement_count = v_new.visible_statements
+     where f.tenant_id = p_tenant_id and f.id = p_family_id;
+  end if;
 end
 $refresh_family$;
-comment on function graphium_private._refresh_family(uuid, uuid) is 'Sets counters, sum and summary of one family afresh from its rows.';
-revoke all on function graphium_private._refresh_family(uuid, uuid) from public;
+comment on function graphium_private._refresh_family(uuid, uuid, boolean) is
+  'Sets sum and summary of one family afresh from its rows, and unless p_sum_only its counters: in a trigger on embeddings, the one that counts their statements is still to come.';
+revoke all on function graphium_private._refresh_family(uuid, uuid, boolean) from public;
 
 create or replace function graphium_private._on_family_audience_changed() returns trigger
   language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
@@ -121,6 +125,10 @@ begin
       return null;
     end if;
   end if;
+
+  for v_delta in execute format('select distinct tenant_id, family_id from %I order by 1, 2', case when tg_op = 'DELETE' then 'old_rows' else 'new_rows' end) loop
+    perform from graphium.dh_families f where f.tenant_id = v_delta.tenant_id and f.id = v_delta.family_id for no key update;
+  end loop;
 
   for v_delta in execute format($query$
       select r.tenant_id, r.family_id, sum(r.sign) as statements,
@@ -216,6 +224,10 @@ begin
     end if;
   end if;
 
+  for v_delta in execute format('select distinct tenant_id, family_id from %I order by 1, 2', case when tg_op = 'DELETE' then 'old_rows' else 'new_rows' end) loop
+    perform from graphium.dh_families f where f.tenant_id = v_delta.tenant_id and f.id = v_delta.family_id for no key update;
+  end loop;
+
   for v_delta in execute format($query$
       select r.tenant_id, r.family_id, sum(r.sign) as embeddings,
              graphium_private.vector_state(case when r.sign > 0 then r.embedding
@@ -248,7 +260,7 @@ begin
       update graphium.dh_families f set summary_embedding = v_mean.mean
        where f.tenant_id = v_delta.tenant_id and f.id = v_delta.family_id;
     else
-      perform graphium_private._refresh_family(v_delta.tenant_id, v_delta.family_id);
+      perform graphium_private._refresh_family(v_delta.tenant_id, v_delta.family_id, p_sum_only => true);
     end if;
   end loop;
   return null;
@@ -297,12 +309,21 @@ create or replace trigger "00_statement_deleted" after delete on graphium.kg_sta
 create or replace trigger content_is_immutable before update of content on graphium.kg_statements
   for each row when (old.content is distinct from new.content) execute function graphium_private._refuse_content_change();
 
-create or replace trigger embeddings_inserted after insert on graphium.kg_embeddings
-  referencing new table as new_rows for each statement execute function graphium_private._on_embeddings_changed();
-create or replace trigger embeddings_updated after update on graphium.kg_embeddings
-  referencing old table as old_rows new table as new_rows for each statement execute function graphium_private._on_embeddings_changed();
-create or replace trigger embeddings_deleted after delete on graphium.kg_embeddings
-  referencing old table as old_rows for each statement execute function graphium_private._on_embeddings_changed();
+-- on the partitions too, for a superuser who writes to one directly: what goes through the parent fires the parent's only
+do $embedding_triggers$
+declare
+  v_table regclass;
+begin
+  foreach v_table in array array(select relid::regclass from pg_partition_tree('graphium.kg_embeddings')) loop
+    execute format('create or replace trigger embeddings_inserted after insert on %s
+                      referencing new table as new_rows for each statement execute function graphium_private._on_embeddings_changed()', v_table);
+    execute format('create or replace trigger embeddings_updated after update on %s
+                      referencing old table as old_rows new table as new_rows for each statement execute function graphium_private._on_embeddings_changed()', v_table);
+    execute format('create or replace trigger embeddings_deleted after delete on %s
+                      referencing old table as old_rows for each statement execute function graphium_private._on_embeddings_changed()', v_table);
+  end loop;
+end
+$embedding_triggers$;
 
 do $refuse_move_triggers$
 declare

@@ -17,6 +17,7 @@ declare
   v_name text := graphium_private._clean_name(rename_taxon.name, 'name');
 begin
   perform graphium_private._lock_families(v_tenant_id, array[graphium_private._family_of(v_tenant_id, v_kind, c_id)]);
+  perform graphium_private._family_of(v_tenant_id, v_kind, c_id); -- still there, now that nobody else can touch it?
   case v_kind
     when 'family' then update graphium.dh_families f set name = v_name where f.tenant_id = v_tenant_id and f.id = c_id;
     when 'genus' then update graphium.dh_genera g set name = v_name where g.tenant_id = v_tenant_id and g.id = c_id;
@@ -44,6 +45,8 @@ begin
     perform graphium_private._raise_error('MG008', 'genus_id: the genus is in another family', 'A specimen moves inside its family; to move memory between families ingest it there.');
   end if;
   perform graphium_private._lock_families(v_tenant_id, array[v_family_id]);
+  -- still there, now that nobody else can touch them?
+  perform graphium_private._family_of(v_tenant_id, 'specimen', c_id), graphium_private._family_of(v_tenant_id, 'genus', c_genus_id);
   update graphium.dh_specimens s set genus_id = c_genus_id where s.tenant_id = v_tenant_id and s.id = c_id;
 exception when unique_violation then
   perform graphium_private._raise_error('MG008', 'genus_id: the genus has a specimen of the same name already', 'Rename one of them first.');
