@@ -319,6 +319,14 @@ class AsyncGraphium:
         """Remove a symbiosis."""
         return await self._run(calls.unlink_symbiosis(id))
 
+    async def check_memory(self, tenant: str | None = None) -> list[models.MemoryFault]:
+        """Where counts, sums, summaries differ from the statements; empty when healthy. None: the caller's tenant."""
+        return await self._run(calls.check_memory(tenant))
+
+    async def maintenance_plan(self) -> list[models.MaintenanceStep]:
+        """The statements that `graphium maintain` runs, for all tenants; empty when there is nothing to do."""
+        return await self._run(calls.maintenance_plan())
+
     # --- how a call runs -----------------------------------------------------------------------------------------
 
     async def _embed(self, texts: Sequence[str]) -> Sequence[Embedding]:

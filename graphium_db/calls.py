@@ -526,3 +526,15 @@ def link_symbiosis(kind: str, source: SymbiosisEnd, target: SymbiosisEnd, note: 
 
 def unlink_symbiosis(id: UUID | str) -> Call[None]:
     return Call(_UNLINK_SYMBIOSIS, {"id": _uuid("id", id)}, _nothing)
+
+
+_CHECK_MEMORY = _sql("check_memory", _columns(models.MemoryFault), tenant="text")
+_MAINTENANCE_PLAN = _sql("maintenance_plan", _columns(models.MaintenanceStep))
+
+
+def check_memory(tenant: str | None = None) -> Call[list[models.MemoryFault]]:
+    return Call(_CHECK_MEMORY, {"tenant": _text("tenant", tenant)}, _rows_as(models.MemoryFault))
+
+
+def maintenance_plan() -> Call[list[models.MaintenanceStep]]:
+    return Call(_MAINTENANCE_PLAN, {}, _rows_as(models.MaintenanceStep))

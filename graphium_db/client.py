@@ -317,6 +317,14 @@ class Graphium:
         """Remove a symbiosis."""
         return self._run(calls.unlink_symbiosis(id))
 
+    def check_memory(self, tenant: str | None = None) -> list[models.MemoryFault]:
+        """Where counts, sums, summaries differ from the statements; empty when healthy. None: the caller's tenant."""
+        return self._run(calls.check_memory(tenant))
+
+    def maintenance_plan(self) -> list[models.MaintenanceStep]:
+        """The statements that `graphium maintain` runs, for all tenants; empty when there is nothing to do."""
+        return self._run(calls.maintenance_plan())
+
     # --- how a call runs -----------------------------------------------------------------------------------------
 
     def _embed(self, texts: Sequence[str]) -> Sequence[Embedding]:

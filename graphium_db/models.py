@@ -182,6 +182,27 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryFault:
+    """One row of `check_memory`: something derived that is not what its statements say."""
+
+    problem: str
+    family: str | None
+    id: UUID | None
+    detail: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceStep:
+    """One row of `maintenance_plan`: a statement to run on an autocommit connection, in the order of `step`."""
+
+    step: int
+    tenant: str | None
+    action: str
+    reason: str
+    statement: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tenant:
     """One row of `list_tenants`."""
 

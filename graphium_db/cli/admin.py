@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import click
+import psycopg
 
+from graphium_db import calls, errors
 from graphium_db.cli.options import Session, admin_options, examples
 from graphium_db.cli.output import done, print_json, say, shown, table
 
@@ -16,7 +18,7 @@ def tenant() -> None:
 @tenant.command(
     "create",
     epilog=examples(
-        "graphium tenant create acme\ngraphium tenant create acme --embedding-model bge-m3 --dimensions 1024"
+        "graphium tenant create acme\ngraphium tenant create big --embedding-model bge-m3 --dimensions 1024"
     ),
 )
 @click.argument("slug")
@@ -83,7 +85,7 @@ def principal() -> None:
     epilog=examples(
         """
 psql … -c "create role analyst login password '…'"
-graphium principal add analyst --tenant acme --scope hr --scope finance --read-only
+graphium principal add analyst --tenant acme --scope hr --read-only
 """
     ),
 )
@@ -116,3 +118,32 @@ def principal_remove(session: Session, role: str, as_json: bool) -> None:
         print_json({"removed": role})
     else:
         done(f"{shown(role)} is no principal any more")
+
+
+@click.command(
+    short_help="Make and drop vector indexes as tenants grow.",
+    epilog=examples("graphium maintain --dry-run\ngraphium maintain"),
+)
+@click.option("--dry-run", is_flag=True, help="Print the statements instead.")
+@admin_options
+def maintain(session: Session, dry_run: bool, as_json: bool) -> None:
+    """Give grown tenants their vector index, take it from shrunken ones, clear away broken builds.
+
+    Runs the statements of graphium.maintenance_plan() one by one. Nothing is blocked meanwhile; a run that is broken
+    off is simply run again. The login is a member of graphium_admin that may act as graphium_owner.
+    """
+    with psycopg.connect(session.operator_dsn(), autocommit=True, application_name="graphium maintain") as connection:
+        call = calls.maintenance_plan()
+        with errors.translated():
+            steps = call.decode(connection.execute(call.sql, call.parameters).fetchall())
+        for step in steps if not dry_run else ():
+            if step.tenant is not None:
+                say(f"{step.action} for tenant {shown(step.tenant)}: {step.reason}")
+            connection.execute(step.statement.encode())
+    if as_json:
+        print_json({"ran": not dry_run, "steps": steps})
+    elif dry_run:
+        for step in steps:
+            done(f"{step.statement};")
+    else:
+        done(f"{sum(step.tenant is not None for step in steps)} indexes changed" if steps else "Nothing to do.")

@@ -65,13 +65,13 @@ def _extensions(conn: Connection) -> Iterator[Finding]:
 
 
 def _preload(conn: Connection) -> Iterator[Finding]:
-    libraries = _one(conn, b"select current_setting('session_preload_libraries')")
-    loaded = "age" in [name.strip(' "') for name in libraries.split(",")]
+    """Whether a new session has AGE. Its setting is only there once it is loaded, and nothing here has touched it."""
+    loaded = _one(conn, b"select exists (select from pg_settings where name = 'age.enable_containment')")
     yield Finding(
         "session_preload_libraries",
         "ok" if loaded else "warning",
-        libraries or "empty",
-        "Without age in it each new session must LOAD 'age' itself: a superuser runs db/bootstrap.sql again.",
+        "age is loaded into new sessions" if loaded else "age is not loaded into new sessions",
+        "Without it each session must LOAD 'age' itself: a superuser runs db/bootstrap.sql again.",
     )
 
 
@@ -115,7 +115,7 @@ def _age_grants(conn: Connection) -> Iterator[Finding]:
 def _application_grants(conn: Connection) -> Iterator[Finding]:
     """Writes go through functions: a raw INSERT would bypass dedup, a TRUNCATE everything."""
     found = conn.execute(
-        "select distinct format('%s on %s to %s', lower(a.privilege_type), c.oid::regclass,"
+        "select distinct format('%%s on %%s to %%s', lower(a.privilege_type), c.oid::regclass,"
         "                       case a.grantee when 0 then 'public' else a.grantee::regrole::text end)"
         "  from pg_class c, aclexplode(c.relacl) a"
         " where c.relnamespace = 'graphium'::regnamespace and c.relkind in ('r', 'p') and a.privilege_type <> 'SELECT'"

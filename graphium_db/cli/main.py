@@ -13,7 +13,6 @@ from graphium_db import errors
 from graphium_db.cli import admin, memory, operations, records
 from graphium_db.cli.options import width
 from graphium_db.cli.output import as_json, say
-from graphium_db.deploy import DeployError
 from graphium_db.errors import GraphiumError
 
 FAILED, USAGE, NO_DATABASE, NOT_ALLOWED, NOT_FOUND, UNHEALTHY = 1, 2, 3, 4, 5, 6
@@ -40,9 +39,7 @@ _OF_ERROR: dict[type[Exception], int] = {
     errors.BadArgumentError: USAGE,
     errors.GraphDamagedError: UNHEALTHY,
     errors.CypherRefusedError: USAGE,
-    errors.MissingExtraError: NO_DATABASE,
-    errors.ServerError: NO_DATABASE,
-    DeployError: NO_DATABASE,
+    GraphiumError: NO_DATABASE,  # what has no SQLSTATE: a missing extra, a server that is down, a refused deploy
 }
 _NOT_DEPLOYED = ("42883", "3F000", "42P01")  # no such function, schema, table
 _DENIED = ("42501", "28000", "28P01")
@@ -146,5 +143,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit must not complain
         return BROKEN_PIPE
-    except (GraphiumError, psycopg.Error, DeployError) as error:
+    except (GraphiumError, psycopg.Error) as error:
         return _report(error, context.get("json", False))

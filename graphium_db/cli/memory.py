@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import click
+from rich.text import Text
 from rich.tree import Tree
 
 from graphium_db import classification
@@ -26,12 +27,12 @@ from graphium_db.cli.options import (
     or_none,
 )
 from graphium_db.cli.output import (
-    console,
     done,
     is_map_of_values,
     json_value,
     path,
     print_json,
+    put,
     say,
     shown,
     statement_list,
@@ -43,14 +44,14 @@ SHOWN_ROWS = 40  # of an ingest; longer ones are summed up
 
 
 @click.command(
+    short_help="Store sentences.",
     epilog=examples(
         """
-graphium ingest -f relationships -g team -s Aisha "Aisha prefers written feedback."
-graphium ingest -f notes -g meetings -s Billing --source 2026-03-04 - < minutes.txt
+graphium ingest -f people -g team -s Aisha "I prefer written feedback."
+graphium ingest -f notes -g meetings -s Billing - < minutes.txt
 graphium ingest --jsonl conversation.jsonl
-echo '{"family": "f", "genus": "g", "specimen": "s", "content": "…"}' | graphium ingest --jsonl -
 """
-    )
+    ),
 )
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
 @click.option("-f", "--family", help="Family; made when new.")
@@ -111,12 +112,13 @@ def ingest(
 
 
 @click.command(
+    short_help="Find the statements that answer a query.",
     epilog=examples(
         """
 graphium search "How does Aisha like to get feedback?"
-graphium search "open decisions" --type decision --since 2026-03-01 --json
+graphium search "still open?" --type decision --since 2026-03-01 --json
 """
-    )
+    ),
 )
 @click.argument("query")
 @click.option("-n", "--count", "match_count", default=10, show_default=True, help="How many primary hits.")
@@ -151,12 +153,13 @@ def search(
 
 
 @click.command(
+    short_help="List statements by where they are.",
     epilog=examples(
         """
 graphium recall -f relationships -s Aisha
 graphium recall --type decision --since 2026-03-01 --page-size 100
 """
-    )
+    ),
 )
 @click.option("-f", "--family", help="Only this family.")
 @click.option("-g", "--genus", help="Only this genus.")
@@ -185,6 +188,7 @@ def recall(session: Session, ids: bool, as_json: bool, **filters: Any) -> None:
 
 @click.command(
     "wake-up",
+    short_help="What an agent should know when it starts.",
     epilog=examples(
         """
 graphium wake-up --budget 400
@@ -224,7 +228,7 @@ def wake_up(
         done(f"{rows[-1].running_tokens if rows else 0} of {token_budget} tokens")
 
 
-@click.command(epilog=examples("graphium forget 0199e3a0-6a0b-7c3e-9d53-0c9f5d2f7a11"))
+@click.command(short_help="Delete statements.", epilog=examples("graphium forget 0199e3a0-6a0b-7c3e-9d53-0c9f5d2f7a11"))
 @click.argument("statement_ids", nargs=-1, required=True, type=click.UUID, metavar="ID...")
 @caller_options
 def forget(session: Session, statement_ids: tuple[UUID, ...], as_json: bool) -> None:
@@ -238,12 +242,14 @@ def forget(session: Session, statement_ids: tuple[UUID, ...], as_json: bool) -> 
 
 
 @click.command(
+    short_help="Change who may see something.",
     epilog=examples(
         """
-graphium scopes statement 0199e3a0-6a0b-7c3e-9d53-0c9f5d2f7a11 --required-scope hr
-graphium scopes family 0199e3a0-5b11-7d8f-8f0a-2b9f0c4d1e22 --open --cascade
+graphium scopes statement 0199e3a0-6a0b-7c3e-9d53-0c9f5d2f7a11 --open
+graphium scopes family 0199e3a0-5b11-7d8f-8f0a-2b9f0c4d1e22 --cascade \\
+  --required-scope hr
 """
-    )
+    ),
 )
 @click.argument("kind", type=click.Choice(["family", "specimen", "statement"]))
 @click.argument("id", type=click.UUID)
@@ -265,7 +271,7 @@ def scopes(
         done(f"{changed} changed")
 
 
-@click.command()
+@click.command(short_help="Show families, genera and specimens.")
 @click.option("--ids", is_flag=True, help="Show ids.")
 @caller_options
 def tree(session: Session, ids: bool, as_json: bool) -> None:
@@ -279,32 +285,35 @@ def tree(session: Session, ids: bool, as_json: bool) -> None:
     def label(name: str | None, id: UUID | None) -> str:
         return f"{shown(name)}  {id}" if ids and id else shown(name)
 
-    nodes: dict[tuple[Any, ...], Tree] = {(): Tree(session.tenant or "memory", style="dim", hide_root=True)}
+    root = Tree("", hide_root=True, guide_style="dim")
+    nodes: dict[tuple[UUID | None, ...], Tree] = {}
     for row in rows:
-        levels = ((row.family_id, row.family), (row.genus_id, row.genus), (row.specimen_id, row.specimen))
-        key: tuple[Any, ...] = ()
-        for depth, (id, name) in enumerate(levels):
-            if id is None and name is None and depth:
-                break
-            parent, key = nodes[key], (*key, id)
+        levels = [(row.family, row.family_id), (row.genus, row.genus_id), (row.specimen, row.specimen_id)]
+        while len(levels) > 1 and levels[-1][1] is None:
+            levels.pop()
+        parent, key = root, ()
+        for depth, (name, id) in enumerate(levels, start=1):
+            key = (*key, id)
             if key not in nodes:
-                text = label(name, id)
-                if depth == 2:
-                    text += f"  {row.statements}"
-                nodes[key] = parent.add(_plain(text, bold=depth == 0), guide_style="dim")
+                nodes[key] = parent.add(Text(label(name, id), style="bold" if depth == 1 else ""))
+            parent = nodes[key]
+        if row.statements or row.specimen_id is not None:
+            parent.label = Text.assemble(parent.label, f"  {row.statements}")  # type: ignore[arg-type]
     if rows:
-        console().print(nodes[()])
+        put(root)
     else:
         say("Nothing here that you may see.")
 
 
 @click.command(
+    short_help="Read the graph in Cypher.",
     epilog=examples(
         """
-graphium cypher "MATCH (f:Family)-[:HAS_GENUS]->(g:Genus) RETURN {family: f.name, genus: g.name}"
-graphium cypher 'MATCH (s:Specimen) WHERE s.name = $name RETURN s' --params '{"name": "Aisha"}'
+graphium cypher "MATCH (f:Family)-[:HAS_GENUS]->(g) RETURN f.name"
+graphium cypher 'MATCH (s:Specimen) WHERE s.name = $name RETURN s' \\
+  --params '{"name": "Aisha"}'
 """
-    )
+    ),
 )
 @click.argument("query")
 @click.option("--params", default="{}", help="Values for $names in the query, as a JSON object.")
@@ -330,12 +339,13 @@ def cypher(session: Session, query: str, params: str, as_json: bool) -> None:
 
 
 @click.command(
+    short_help="Say what type and layer sentences get.",
     epilog=examples(
         """
 graphium classify "We decided to ship on Monday."
 cat sentences.txt | graphium classify
 """
-    )
+    ),
 )
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
 @json_option
@@ -360,12 +370,6 @@ def classify(texts: tuple[str, ...], as_json: bool) -> None:
 
 def _fields(result: Any) -> dict[str, Any]:
     return {"memory_type": result.memory_type, "layer_kind": result.layer_kind, "rule": result.rule}
-
-
-def _plain(text: str, bold: bool) -> Any:
-    from rich.text import Text
-
-    return Text(text, style="bold" if bold else "")
 
 
 def _cell(value: Any) -> str:

@@ -8,13 +8,15 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from graphium_db import deploy, server
-from graphium_db.cli import checks
+from graphium_db import server
 from graphium_db.cli.options import Session, admin_options, caller_options, examples, json_option
 from graphium_db.cli.output import done, print_json, say, shown, table
 
 
-@click.command(epilog=examples("graphium up\ngraphium up --data ./memory\ngraphium up --stop"))
+@click.command(
+    short_help="Start or stop the embedded PostgreSQL.",
+    epilog=examples("graphium up\ngraphium up --data ./memory\ngraphium up --stop"),
+)
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
@@ -66,13 +68,14 @@ def up(data: Path | None, stop: bool, as_json: bool) -> None:
 
 
 @click.command(
+    short_help="Bring a database to this version.",
     epilog=examples(
         """
 graphium migrate --plan
 graphium migrate --dsn "host=db.example.com dbname=app user=deployer"
 graphium migrate --sql > graphium.sql
 """
-    )
+    ),
 )
 @click.option("--plan", "plan_only", is_flag=True, help="Say what would change, and change nothing.")
 @click.option(
@@ -87,6 +90,8 @@ def migrate(session: Session, plan_only: bool, sql_only: bool, as_json: bool) ->
     """
     if plan_only and sql_only:
         raise click.UsageError("Give --plan or --sql, one of them.")
+    from graphium_db import deploy  # with yoyo and sqlglot, which no other command needs
+
     if sql_only:
         text = deploy.sql()
         if as_json:
@@ -116,13 +121,18 @@ def migrate(session: Session, plan_only: bool, sql_only: bool, as_json: bool) ->
                 done(f"{verb} {path}")
 
 
-@click.command(epilog=examples("graphium doctor\ngraphium doctor --tenant acme --json"))
+@click.command(
+    short_help="Look for faults in a database.",
+    epilog=examples("graphium doctor\ngraphium doctor --tenant acme --json"),
+)
 @caller_options
 def doctor(session: Session, as_json: bool) -> None:
     """Check server, extensions, deployment, row-level security and grants; with --tenant, as an admin, its data too.
 
     Exits with 6 when something is at fault.
     """
+    from graphium_db.cli import checks
+
     findings = checks.run(session.operator_dsn(), session.tenant)
     if as_json:
         print_json(findings)

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -27,6 +27,17 @@ def console(stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else PIPED_WIDTH
     return Console(file=stream, width=width, highlight=False, soft_wrap=False)
+
+
+def put(renderable: RenderableType, out: Console | None = None) -> None:
+    """Print to `out`, by default to stdout; where nobody looks, without the blanks that fill a line up to a column."""
+    out = out or console()
+    if out.is_terminal:
+        out.print(renderable)
+        return
+    with out.capture() as capture:
+        out.print(renderable)
+    out.file.writelines(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
 def shown(text: str | None) -> str:
@@ -62,7 +73,7 @@ def table(*columns: str, rows: Iterable[Sequence[str | Text]], right: Sequence[s
         grid.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
         grid.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
-    console().print(grid)
+    put(grid)
 
 
 def statement_list(
@@ -86,17 +97,17 @@ def statement_list(
             body.append(text, style=style)
         grid.add_row(*(Text(column) for column in columns), body)
     if filled:
-        (out or console()).print(grid)
+        put(grid, out)
 
 
 def say(message: str, style: str = "") -> None:
     """A line for the person at the terminal, on stderr: stdout carries data only."""
-    console(stderr=True).print(Text(message, style=style))
+    put(Text(message, style=style), console(stderr=True))
 
 
 def done(message: str) -> None:
     """What a command that changes something did, on stdout."""
-    console().print(Text(message))
+    put(Text(message))
 
 
 def json_value(value: Any) -> str:

@@ -203,12 +203,13 @@ def exported(memory: Graphium, **filters: Any) -> list[dict[str, Any]]:
 
 
 @click.command(
+    short_help="Write statements as JSON Lines.",
     epilog=examples(
         """
 graphium export > memory.jsonl
 graphium export -f relationships -o relationships.jsonl
 """
-    )
+    ),
 )
 @click.option(
     "-o", "--output", type=click.File("w", encoding="utf-8", lazy=True), default="-", help="File; default: stdout."
@@ -244,6 +245,7 @@ def export(session: Session, output: Any, as_json: bool, **filters: Any) -> None
 
 @click.command(
     "import",
+    short_help="Store the statements of an export.",
     epilog=examples(
         """
 graphium import memory.jsonl

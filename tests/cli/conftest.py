@@ -13,6 +13,9 @@ import pytest
 
 from graphium_db.cli import main
 from tests.support.databases import Database
+from tests.support.shared import db, tenant
+
+__all__ = ["acme", "db", "environment", "filled", "graphium", "run", "tenant"]
 
 ROOT = Path(__file__).resolve().parents[2]
 LINES = [

@@ -7,6 +7,9 @@ import pytest
 from graphium_db import Graphium
 from tests.client.embedders import WordEmbedder
 from tests.support.databases import Database
+from tests.support.shared import db, tenant
+
+__all__ = ["admin", "db", "embedder", "memory", "tenant"]
 
 
 @pytest.fixture

@@ -153,8 +153,8 @@ def test_a_name_in_the_query_is_not_embedded_unless_it_is_all_there_is(
     assert memory.prepare_query("What does Tomasz like?").specimens == ("Tomasz",)
 
 
-def test_administration(admin: Graphium) -> None:
-    assert [(tenant.slug, tenant.dimensions) for tenant in admin.list_tenants()] == [("acme", 384)]
+def test_administration(admin: Graphium, tenant: str) -> None:
+    assert (tenant, 384) in [(each.slug, each.dimensions) for each in admin.list_tenants()]
     assert admin.caller().scopes is None
     assert admin.caller().role == "admin"
     admin.create_tenant("other", "bge-m3", 1024)
@@ -183,15 +183,15 @@ def test_administration(admin: Graphium) -> None:
     assert admin.check_memory() == []
 
 
-def test_principals(db: Database, admin: Graphium, embedder: WordEmbedder) -> None:
+def test_principals(db: Database, tenant: str, admin: Graphium, embedder: WordEmbedder) -> None:
     admin.ingest_context(*HARBOUR, ["Ferries leave on time."])
     admin.ingest_context(*HARBOUR, ["The raise is six percent."], required_scopes=["hr"])
     login = db.login()
-    admin.add_principal(db.cluster.role(login), "acme", ["hr"])
+    admin.add_principal(db.cluster.role(login), tenant, ["hr"])
     with Graphium(db.dsn(login), embedder=embedder) as memory:
         assert memory.caller().scopes == ("hr",)
         assert len(memory.recall_context()) == 2
-    with Graphium(db.dsn(login), tenant="acme", scopes=[], embedder=embedder) as memory:  # narrowed to none
+    with Graphium(db.dsn(login), tenant=tenant, scopes=[], embedder=embedder) as memory:  # narrowed to none
         assert contents(memory.recall_context()) == ["Ferries leave on time."]
     admin.remove_principal(db.cluster.role(login))
     with Graphium(db.dsn(login), embedder=embedder) as memory, pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -386,21 +386,21 @@ def test_nothing_of_a_failed_ingest_is_stored(memory: Graphium) -> None:
     assert memory.context_tree() == []
 
 
-# --- asynchronous ------------------------------------------------------------------------------------------------------
+# --- asynchronous ---------------------------------------------------------------------------------------------------
 
 
 def test_the_async_client_gives_the_same(db: Database, memory: Graphium, tenant: str) -> None:
     memory.ingest_context(*HARBOUR, ["Ferries leave on time.", "The pier is closed."])
 
-    async def ask() -> tuple[Any, ...]:
+    async def ask() -> list[Any]:
         async with AsyncGraphium(db.dsn("app"), tenant=tenant, embedder=WordEmbedder()) as same:
             return await asyncio.gather(
                 same.search_context("ferries"), same.recall_context(), same.context_tree(), same.wake_up_context()
             )
 
-    assert asyncio.run(ask()) == (
+    assert asyncio.run(ask()) == [
         memory.search_context("ferries"), memory.recall_context(), memory.context_tree(), memory.wake_up_context()
-    )  # fmt: skip
+    ]  # fmt: skip
 
 
 def test_async_calls_on_one_connection_wait_for_each_other(db: Database, tenant: str) -> None:

@@ -1,0 +1,190 @@
+"""The embedded server, from nothing to stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from graphium_db import server
+from tests.cli.conftest import Ran
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def data(tmp_path: Path, environment: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A data directory whose path is too long for a Unix socket, as temporary ones are."""
+    data = tmp_path / ("a directory with a long name" * 3) / "data"
+    yield data
+    if data.exists():
+        server.stop(data)
+
+
+def test_up_makes_a_server_that_only_the_right_people_enter(data: Path, run: Run) -> None:
+    first = run("up", "--data", str(data), "--json")
+    assert first.code == 0, first.err
+    up = first.json
+    assert up["started"]
+    assert up["migrations"]
+    assert Path(up["data"]) == data.resolve()
+
+    with psycopg.connect(up["dsn"]) as app:
+        row = app.execute("select current_user, pg_has_role('graphium_app', 'member')").fetchone()
+        assert row == ("graphium_local", True)
+        assert app.execute("select rolsuper or rolbypassrls from pg_roles where rolname = current_user").fetchone() == (
+            False,
+        )
+        assert app.execute("show jit").fetchone() == ("off",)
+    # the superuser comes through the private socket only, and nobody without a password
+    for dsn, message in (
+        (make_conninfo(up["dsn"], user="postgres"), "pg_hba.conf rejects"),
+        (make_conninfo(up["dsn"], password="wrong"), "password authentication failed"),
+    ):
+        with pytest.raises(psycopg.OperationalError, match=message):
+            psycopg.connect(dsn)
+
+    def mode(path: Path) -> int:
+        return stat.S_IMODE(path.stat().st_mode)
+
+    connection_file = Path(up["connection_file"])
+    assert mode(connection_file) == 0o600
+    assert connection_file.stat().st_uid == os.geteuid()
+    assert mode(data / "cluster") == 0o700
+    saved = json.loads(connection_file.read_text(encoding="utf-8"))
+    assert saved["dsn"] == up["dsn"]
+
+    # later commands need no DSN; the administrative ones come as the operator
+    assert run("tenant", "create", "acme").code == 0
+    line = {"family": "f", "genus": "g", "specimen": "s", "content": "It stays.", "embedding": None}
+    assert run("ingest", "--tenant", "acme", "--jsonl", "-", stdin=json.dumps(line)).code == 0
+    assert run("migrate", "--plan").out == "Nothing to do.\n"
+    assert run("maintain").out == "Nothing to do.\n"
+    assert run("doctor", "--tenant", "acme").code == 0
+
+    again = run("up", "--json").json  # it remembers where
+    assert again == up | {"started": False, "migrations": [], "files": []}
+
+    # what is lost is made anew: the file with the passwords
+    connection_file.unlink()
+    renewed = run("up", "--json").json
+    assert renewed["dsn"] != up["dsn"]
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(up["dsn"])
+
+    assert run("up", "--stop").out == "Stopped.\n"
+    assert run("up", "--stop", "--json").json == {"stopped": False}
+    down = run("recall", "--tenant", "acme")
+    assert down.code == 3
+    assert "graphium up" in down.err
+
+    assert run("up", "--json").json == renewed | {"started": True}
+    assert [row["content"] for row in run("recall", "--tenant", "acme", "--json").json] == ["It stays."]
+
+
+def test_the_server_outlives_the_command_and_does_not_hold_its_output(data: Path, graphium: Run) -> None:
+    ran = graphium("up", "--data", str(data), "--json")  # returns although the server runs on
+    assert ran.code == 0, ran.err
+    assert psycopg.connect(ran.json["dsn"]).closed is False
+
+
+def test_another_port_is_taken_when_the_last_one_is_not_free(data: Path, environment: pytest.MonkeyPatch) -> None:
+    import socket
+
+    with socket.socket() as occupied:
+        occupied.bind(("127.0.0.1", 0))
+        occupied.listen()
+        environment.setattr(server, "PREFERRED_PORT", occupied.getsockname()[1])
+        up = server.up(data)
+        assert up.connection.port != occupied.getsockname()[1]
+        with psycopg.connect(up.connection.dsn):
+            pass
+
+
+def test_a_cluster_of_another_major_version_is_refused(data: Path) -> None:
+    (data / "cluster").mkdir(parents=True)
+    (data / "cluster" / "PG_VERSION").write_text("12\n", encoding="utf-8")
+    with pytest.raises(server.ServerError, match="made by PostgreSQL 12"):
+        server.up(data)
+    (data / "cluster" / "PG_VERSION").unlink()
+
+
+def test_a_missing_package_is_told_with_its_extra(data: Path, run: Run, environment: pytest.MonkeyPatch) -> None:
+    import importlib.util
+
+    environment.setattr(importlib.util, "find_spec", lambda name: None)
+    ran = run("up", "--data", str(data))
+    assert ran.code == 3
+    assert "pip install 'graphium-db[server]'" in ran.err
+
+
+def test_a_server_that_does_not_start_shows_its_log(data: Path, environment: pytest.MonkeyPatch) -> None:
+    def settings(port: int) -> str:
+        return f"port = {port}\nshared_buffers = 'nonsense'\n"
+
+    environment.setattr(server, "_settings", settings)
+    with pytest.raises(server.ServerError, match='invalid value for parameter "shared_buffers"'):
+        server.up(data)
+
+
+def settings_of(memory: int, environment: pytest.MonkeyPatch) -> dict[str, str]:
+    environment.setattr(server, "_memory_bytes", lambda: memory)
+    lines = [line.split(" = ") for line in server._settings(5432).splitlines() if " = " in line]
+    return {name: value for name, value, *_ in lines}
+
+
+def test_sizes_follow_the_memory(environment: pytest.MonkeyPatch) -> None:
+    gib = 2**30
+    for memory, expected in (
+        (gib // 4, ("128MB", "64MB")),
+        (8 * gib, ("2048MB", "512MB")),
+        (256 * gib, ("4096MB", "1024MB")),
+    ):
+        settings = settings_of(memory, environment)
+        assert (settings["shared_buffers"], settings["maintenance_work_mem"]) == expected
+
+
+def test_as_an_ordinary_user_too(tmp_path: Path) -> None:
+    """Run by root, the test lends the machine's user `nobody` a directory; run by anybody else, the others suffice."""
+    if os.geteuid() != 0:
+        return
+    import pwd
+    import sys
+    import tempfile
+
+    from tests.cli.conftest import ROOT
+
+    nobody = pwd.getpwnam("nobody")
+    with tempfile.TemporaryDirectory(prefix="graphium-") as home:
+        Path(home).chmod(0o700)
+        os.chown(home, nobody.pw_uid, nobody.pw_gid)
+
+        def graphium(*arguments: str) -> subprocess.CompletedProcess[str]:
+            as_nobody: dict[str, Any] = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+            environment = os.environ | {"HOME": home, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+            for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "GRAPHIUM_DSN"):
+                environment.pop(name, None)
+            return subprocess.run(
+                [sys.executable, "-m", "graphium_db.cli", *arguments],
+                capture_output=True,
+                text=True,
+                cwd=home,
+                env=environment,
+                **as_nobody,
+            )
+
+        done = graphium("up", "--json")
+        try:
+            assert done.returncode == 0, done.stderr
+            assert Path(json.loads(done.stdout)["data"]) == Path(home, ".local", "share", "graphium")
+            assert graphium("tenant", "create", "acme").returncode == 0
+        finally:
+            assert graphium("up", "--stop").stdout == "Stopped.\n"
