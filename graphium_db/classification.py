@@ -55,7 +55,7 @@ _REPLACEMENTS = (
 _ENDINGS = ("ed", "ing", "ly")
 _PSEUDO_WORDS = ("-number", *(f"-{ending}" for ending in _ENDINGS), "-other")
 _PUNCTUATION = (",", ".", "?")
-_ALPHABET = string.ascii_letters + string.digits + "".join(map(chr, range(0xC0, 0x180)))
+_ALPHABET = string.ascii_letters + string.digits + "".join(map(chr, range(0xC0, 0x2B0)))
 # One token of a pattern: a class, a macro, a literal word, or an operator.
 _TOKEN = re.compile(
     r"\s*(?:<(?P<negated>!?)(?P<words>[^<>!\s]+)>|\{(?P<macro>[a-z_]+)\}|(?P<literal>[a-z']+)"
@@ -152,8 +152,7 @@ def load(data: dict[str, Any]) -> RuleSet:
     classes: dict[str, set[str]] = {}
     for name, words in data["classes"].items():
         # A class may contain others, which stand before it.
-        parts = (classes[part[1:-1]] if part.startswith("<") else {part} for part in words.split())
-        classes[name] = set().union(*parts)
+        classes[name] = set().union(*(_members(part, classes) for part in words.split()))
     patterns = {rule["id"]: list(_tokens(rule["pattern"], data["macros"])) for rule in data["rules"]}
 
     # The sets of words that patterns tell apart.
@@ -254,7 +253,7 @@ create or replace function graphium_private._classify_by_rules(
   language plpgsql immutable strict parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $classify_by_rules$
 declare
-  c_lexicon constant jsonb := {_literal(lexicon)};
+  c_lexicon constant jsonb := {_literal(lexicon)}::jsonb;
   v_text text := lower(left(content, {MAX_CHARACTERS}) collate "C");
   v_word text;
   v_symbols text := '';

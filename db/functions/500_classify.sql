@@ -8,9 +8,9 @@ set local role graphium_owner;
 
 create or replace function graphium.classify(content text, out memory_type text, out layer_kind text, out rule text)
   language sql immutable strict parallel safe security definer set search_path = pg_catalog, pg_temp
-begin atomic
-  select c.memory_type, c.layer_kind, c.rule from graphium_private._classify_by_rules(content) as c;
-end;
+as $classify$
+  select c.memory_type, c.layer_kind, c.rule from graphium_private._classify_by_rules(content) as c
+$classify$;
 comment on function graphium.classify(text) is
   'Type (fact, event, discovery, preference, advice, decision), layer (preloaded, on_demand) and deciding rule of one sentence. Deterministic; NULL for NULL.';
 revoke all on function graphium.classify(text) from public;
