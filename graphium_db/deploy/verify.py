@@ -74,7 +74,10 @@ def _powers(conn: psycopg.Connection[Any]) -> list[str]:
         " and p.pronamespace in ('graphium'::regnamespace, 'graphium_private'::regnamespace) order by 2"
     ):
         if not (path or "").endswith(", pg_temp") and (definer or name not in INLINED):
-            found.append(f"function {signature}: its search_path must end in pg_temp, and is {path or 'not set'}")
+            found.append(
+                f"function {signature}: its search_path must end in pg_temp, and is {path or 'not set'}: write "
+                "`set search_path = pg_catalog, pg_temp` (docs/decisions/0021)"
+            )
         if public:
             found.append(f"function {signature}: everybody may execute it")
     return found

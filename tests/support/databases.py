@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import psycopg
+import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
@@ -40,6 +41,7 @@ class Cluster:
         self._numbers = itertools.count(1)
         self._worker = ThreadPoolExecutor(1)
         self._roles: list[str] = []
+        self._broken = ""
         self._admin: Connection = psycopg.connect(server.dsn, autocommit=True)
         self._next: Future[str] | None = None
 
@@ -67,7 +69,13 @@ class Cluster:
     @functools.cached_property
     def template(self) -> str:
         """The name of a database that has everything deployed; nobody may stay connected to it."""
-        deploy.deploy(self.dsn(self._template, "deployer"))
+        if self._broken:  # once is enough: every test would say the same again
+            pytest.fail(f"the template database did not deploy: {self._broken}", pytrace=False)
+        try:
+            deploy.deploy(self.dsn(self._template, "deployer"))
+        except deploy.DeployError as error:
+            self._broken = str(error)
+            raise
         return self._template
 
     def tear_down(self) -> None:
