@@ -32,10 +32,11 @@ comment on function graphium_private.new_id() is 'A fresh time-ordered uuid (ver
 revoke all on function graphium_private.new_id() from public;
 grant execute on function graphium_private.new_id() to graphium_keeper;
 
--- The fold: texts that fold alike are the same statement. NFC, white space, quotes and dashes, the final full stop or
--- exclamation mark (never the question mark), and case, except in tokens whose case means something: those with a
--- digit, a path character or a capital after their first letter (iPhone, O'Brien, US, /srv/Data, v2B).
--- Not NFKC: 10² is not 102. Joiners (U+200C, U+200D) stay: in Persian, Indic scripts and emoji they carry meaning. So do
+-- The fold: texts that fold alike are the same statement. NFC, white space, quotes and dashes (an em dash is a dash
+-- between spaces, with or without them), the final full stop or exclamation mark (never the question mark), and case,
+-- except in tokens whose case means something: those with a digit, a path character or a capital after their first
+-- letter (iPhone, O'Brien, US, /srv/Data, v2B), other than in a contraction's ending (I'M, Don'T).
+-- Not NFKC: 10² is not 102. Of its foldings only those that change a form and no meaning: full-width ASCII, ℃ and ℉. Joiners (U+200C, U+200D) stay: in Persian, Indic scripts and emoji they carry meaning. So do
 -- direction overrides (U+202D, U+202E), which change what is read.
 -- Folding a fold changes nothing: invisible characters go before NFC, because one of them can keep a letter and its
 -- accent apart, and NFC comes once more after case, because some letters compose in lower case only (H̱, ẖ).
@@ -47,11 +48,17 @@ declare
   v_stripped text;
 begin
   -- soft hyphen, zero-width space, direction marks, embeddings and isolates, word joiner, byte order mark: seen by nobody
-  v_text := normalize(translate(content,
-    U&'\00AD\061C\200B\200E\200F\202A\202B\202C\2060\2066\2067\2068\2069\FEFF', ''), NFC);
-  v_text := translate(v_text, U&'\2018\2019\201A\201B\201C\201D\201E\201F\00AB\00BB\2010\2011\2012\2013\2014\2015\2212',
-                              $$''''""""""-------$$);
+  v_text := translate(content,
+    U&'\00AD\061C\200B\200E\200F\202A\202B\202C\2060\2066\2067\2068\2069\FEFF', '');
+  if octet_length(v_text) > length(v_text) then
+    v_text := translate(v_text, $$！＂＃＄％＆＇（）＊＋，－．／０１２３４５６７８９：；＜＝＞？＠ＡＢＣＤＥＦＧＨＩＪＫＬＭＮＯＰＱＲＳＴＵＶＷＸＹＺ［＼］＾＿｀ａｂｃｄｅｆｇｈｉｊｋｌｍｎｏｐｑｒｓｔｕｖｗｘｙｚ｛｜｝～$$,
+                                $$!"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\]^_`abcdefghijklmnopqrstuvwxyz{|}~$$);
+    v_text := normalize(replace(replace(v_text, U&'\2103', U&'\00B0C'), U&'\2109', U&'\00B0F'), NFC);
+    v_text := translate(v_text, U&'\2018\2019\201A\201B\201C\201D\201E\201F\00AB\00BB\2010\2011\2012\2013\2212',
+                                $$''''""""""-----$$);
+  end if;
   v_text := btrim(regexp_replace(v_text, '[\u0009-\u000D\u0020\u0085\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000]+', ' ', 'g'), ' ');
+  v_text := btrim(regexp_replace(v_text, ' ?[\u2014\u2015]+ ?', ' - ', 'g'), ' ');
   -- a mark that stands alone (git add .) is a word, not punctuation
   v_stripped := regexp_replace(v_text, U&'([^ .!\3002\FF0E\FF01\0964])[.!\3002\FF0E\FF01\0964]+$', '\1');
 
@@ -68,7 +75,7 @@ begin
                     or w.after_first <> lower(w.after_first collate pg_catalog.pg_c_utf8)
                   then w.word else w.lowered end, ' ' order by w.n)
       from (select t.word, t.n, lower(t.word collate pg_catalog.pg_c_utf8) as lowered,
-                   substr(regexp_replace(t.word, '^[^[:alpha:]]+' collate pg_catalog.pg_c_utf8, ''), 2) as after_first
+                   substr(regexp_replace(t.word, '^[^[:alpha:]]+|''(s|m|t|d|ll|re|ve)[^[:alpha:]]*$' collate pg_catalog.pg_c_utf8, '', 'gi'), 2) as after_first
               from string_to_table(v_stripped, ' ') with ordinality as t(word, n)) as w), NFC);
 end
 $fold$;

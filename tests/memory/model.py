@@ -7,6 +7,7 @@ precision. Only the standard library and numpy.
 from __future__ import annotations
 
 import copy
+import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass, field
@@ -20,7 +21,9 @@ THRESHOLD = 0.999  # contract: "cosine similarity >= 0.999"
 WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"  # Unicode White_Space
 UNSEEN = "\xad\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u2060\u2066\u2067\u2068\u2069\ufeff"
 SINGLE_QUOTES, DOUBLE_QUOTES = "‘’‚‛", "“”„‟«»"
-DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
+DASHES, EM_DASHES = "\u2010\u2011\u2012\u2013\u2212", "\u2014\u2015"
+OTHER_FORMS = {chr(c + 0xFEE0): chr(c) for c in range(0x21, 0x7F)} | {"℃": "°C", "℉": "°F"}
+CONTRACTED = ("s", "m", "t", "d", "ll", "re", "ve")
 FINAL_MARKS = ".!。．！।"
 PATH_CHARACTERS = "/\\_@:=#~%&$*+<>|^{}"
 DIGITS = "0123456789²³¹⁰" + "".join(
@@ -38,21 +41,26 @@ def is_letter(char: str) -> bool:
 
 
 def case_means_something(token: str) -> bool:
-    """Digits, path characters, an inner dot, or a capital after the first letter."""
+    """Digits, path characters, an inner dot, or a capital after the first letter, not counting a contraction's end."""
     if any(c in DIGITS or c in PATH_CHARACTERS for c in token):
         return True
     if any(token[i] == "." and token[i - 1] != "." and token[i + 1] != "." for i in range(1, len(token) - 1)):
         return True
+    end = max((i + 1 for i, c in enumerate(token) if is_letter(c)), default=0)
+    for ending in CONTRACTED:
+        if token[:end].lower().endswith(f"'{ending}"):
+            token = token[: end - len(ending) - 1]
+            break
     first = next((i for i, c in enumerate(token) if is_letter(c)), len(token))
     return any(lower(c) != c for c in token[first + 1 :])
 
 
 def fold(text: str) -> str:
     """Texts with equal folds are the same statement."""
-    text = unicodedata.normalize("NFC", "".join(c for c in text if c not in UNSEEN))
+    text = unicodedata.normalize("NFC", "".join(OTHER_FORMS.get(c, c) for c in text if c not in UNSEEN))
     text = "".join("'" if c in SINGLE_QUOTES else '"' if c in DOUBLE_QUOTES else "-" if c in DASHES else c for c in text)
     tokens = "".join(" " if c in WHITE_SPACE else c for c in text).split(" ")
-    text = " ".join(t for t in tokens if t)
+    text = re.sub(f" ?[{EM_DASHES}]+ ?", " - ", " ".join(t for t in tokens if t)).strip(" ")
     bare = text.rstrip(FINAL_MARKS)
     if bare and bare[-1] != " ":
         text = bare

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.memory.model import (
     DASHES,
+    EM_DASHES,
     DIGITS,
     DOUBLE_QUOTES,
     FINAL_MARKS,
@@ -36,6 +37,10 @@ TOGETHER = [
     ("お茶が好き。", "お茶が好き"),
     ("Ταυτότητα", "ταυτότητα"),
     ("ﬁ is a ligature", "ﬁ is a ligature."),
+    ("Take your time—rest", "Take your time - rest"),
+    ("Ｃａｌｌ ５５５．", "Call 555"),
+    ("It was 30℃", "It was 30°C"),
+    ("I'M sure I'Ll go, Don'T ask", "I'm sure I'll go, don't ask"),
 ]
 APART = [
     ("Ada likes tea?", "Ada likes tea"),
@@ -47,6 +52,9 @@ APART = [
     ("v2B", "v2b"),
     ("X²", "x²"),
     ("Ａ１", "ａ１"),
+    ("DON'T", "don't"),
+    ("a well—known", "a well-known"),
+    ("1½", "11/2"),
     ("Key=Abc", "key=abc"),
     ("git add .", "git add"),
     ("año", "ano"),
@@ -87,7 +95,7 @@ def test_values_by_hand(boss: Connection) -> None:
 # PostgreSQL's tables; the combining diacritics and the symbols that matter are in `special`.
 known = st.characters(min_codepoint=1, exclude_categories=("Cs", "Cn", "Co", "Mn", "Mc", "So"))
 special = st.sampled_from(
-    list(WHITE_SPACE + UNSEEN + SINGLE_QUOTES + DOUBLE_QUOTES + DASHES + FINAL_MARKS + PATH_CHARACTERS + DIGITS)
+    list(WHITE_SPACE + UNSEEN + SINGLE_QUOTES + DOUBLE_QUOTES + DASHES + EM_DASHES + FINAL_MARKS + PATH_CHARACTERS + DIGITS)
     + list("aAbBéÉiİıIsſẞßΣσςǅǆKÅ?,;()") + ["\u0301", "\u0331", "\u0308", "\u030c", "\u200c", "\u200d", "\u202e", "🍎", "한", "ᄒ", "ᅡ"]
 )
 texts = st.lists(st.one_of(special, special, known, st.just(" ")), max_size=24).map("".join)
