@@ -57,6 +57,12 @@ begin
 end
 $embeddings$;
 
+-- So does a posting of the inverted index: what a search by words counts and finds is what the caller may see.
+drop policy if exists tenant_and_scope_isolation on graphium_private.postings;
+create policy tenant_and_scope_isolation on graphium_private.postings
+  using (tenant_id = (select graphium_private.caller_tenant_id())
+         and graphium_private.is_visible(required_scopes, (select graphium_private.caller_scopes())));
+
 -- An edge needs both its ends. An end is seen by whoever sees the narrowest row that it names.
 drop policy if exists tenant_and_scope_isolation on graphium.dh_symbioses;
 create policy tenant_and_scope_isolation on graphium.dh_symbioses

@@ -1,0 +1,65 @@
+-- Keeps the inverted index of words (graphium_private.postings) equal to the statements, in the same transaction: once
+-- per SQL statement, set-based. Keeper-owned, because a cascade also deletes statements that the caller does not see.
+-- A statement's content never changes and words_v1() is immutable, so the words of a deleted row say which postings go.
+set local role graphium_keeper;
+
+create or replace function graphium_private._on_statement_words_changed() returns trigger
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+as $on_statement_words_changed$
+begin
+  if tg_op = 'INSERT' then
+    insert into graphium_private.postings (tenant_id, statement_id, word, occurrences, length, required_scopes)
+    select n.tenant_id, n.id, w.word, w.occurrences, cardinality(d.words), n.required_scopes
+      from new_rows n,
+           lateral (select graphium_private.words_v1(n.content) as words offset 0) as d,
+           lateral (select u.word, least(count(*), 32767) as occurrences from unnest(d.words) as u(word) group by u.word) as w;
+  elsif tg_op = 'UPDATE' then
+    update graphium_private.postings p set required_scopes = n.required_scopes
+      from old_rows o
+      join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes,
+           lateral (select distinct u.word from unnest(graphium_private.words_v1(n.content)) as u(word)) as w
+     where p.tenant_id = n.tenant_id and p.word = w.word and p.statement_id = n.id;
+  elsif tg_op = 'DELETE' then
+    delete from graphium_private.postings p
+     using old_rows o, lateral (select distinct u.word from unnest(graphium_private.words_v1(o.content)) as u(word)) as w
+     where p.tenant_id = o.tenant_id and p.word = w.word and p.statement_id = o.id;
+  else
+    delete from graphium_private.postings;
+  end if;
+  return null;
+end
+$on_statement_words_changed$;
+comment on function graphium_private._on_statement_words_changed() is
+  'Trigger: adds, deletes and re-scopes the postings of the statements concerned; a truncate empties them all.';
+revoke all on function graphium_private._on_statement_words_changed() from public;
+grant execute on function graphium_private._on_statement_words_changed() to graphium_owner;
+
+create or replace function graphium_private._check_postings(p_tenant_id uuid) returns table (statement_id uuid, detail text)
+  language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+begin atomic
+  with wanted as (
+    select s.id, w.word, count(*) as occurrences, cardinality(d.words) as length, s.required_scopes
+      from graphium.kg_statements s,
+           lateral (select graphium_private.words_v1(s.content) as words offset 0) as d,
+           lateral unnest(d.words) as w(word)
+     where s.tenant_id = p_tenant_id
+     group by s.id, w.word, d.words, s.required_scopes
+  )
+  select coalesce(w.id, p.statement_id), format('its words and its postings differ, e.g. in "%s"', min(coalesce(w.word, p.word)))
+    from wanted w
+    full join (select p.* from graphium_private.postings p where p.tenant_id = p_tenant_id) as p on p.statement_id = w.id and p.word = w.word
+   where (least(w.occurrences, 32767), w.length, w.required_scopes) is distinct from (p.occurrences, p.length, p.required_scopes)
+   group by 1;
+end;
+comment on function graphium_private._check_postings(uuid) is 'For check_memory: statements of a tenant whose postings are not what their content and audience say.';
+revoke all on function graphium_private._check_postings(uuid) from public;
+
+set local role graphium_owner;
+create or replace trigger words_inserted after insert on graphium.kg_statements
+  referencing new table as new_rows for each statement execute function graphium_private._on_statement_words_changed();
+create or replace trigger words_updated after update on graphium.kg_statements
+  referencing old table as old_rows new table as new_rows for each statement execute function graphium_private._on_statement_words_changed();
+create or replace trigger words_deleted after delete on graphium.kg_statements
+  referencing old table as old_rows for each statement execute function graphium_private._on_statement_words_changed();
+create or replace trigger words_truncated after truncate on graphium.kg_statements
+  for each statement execute function graphium_private._on_statement_words_changed();

@@ -1,0 +1,75 @@
+-- What reading functions share: names become ids, and filters become SQL. NULL is "no filter", '{}' is "nothing
+-- matches"; a name that does not exist, or that the caller may not see, matches nothing and makes nothing.
+set local role graphium_owner;
+
+-- Family, genus and specimen determine each other upwards, so the narrowest level that is named decides alone: its ids
+-- are those whose parents have the other names. level is NULL when nothing is named.
+create or replace function graphium_private._find_taxa(p_tenant_id uuid, p_families text[], p_genera text[], p_specimens text[], out level text, out ids uuid[])
+  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
+as $find_taxa$
+begin
+  if p_families is not null then
+    level := 'family';
+    ids := array(select f.id from graphium.dh_families f
+                  where f.tenant_id = p_tenant_id and f.name = any (graphium_private._fold_names(p_families)));
+  end if;
+  if p_genera is not null then
+    ids := array(select g.id from graphium.dh_genera g
+                  where g.tenant_id = p_tenant_id and g.name = any (graphium_private._fold_names(p_genera))
+                    and (level is null or g.family_id = any (ids)));
+    level := 'genus';
+  end if;
+  if p_specimens is not null then
+    ids := array(select s.id from graphium.dh_specimens s
+                  where s.tenant_id = p_tenant_id and s.name = any (graphium_private._fold_names(p_specimens))
+                    and (level is null or case level when 'family' then s.family_id else s.genus_id end = any (ids)));
+    level := 'specimen';
+  end if;
+end
+$find_taxa$;
+comment on function graphium_private._find_taxa(uuid, text[], text[], text[]) is
+  'The taxa that filters by name admit: ids of families, or of genera, or of specimens, whichever is named and narrowest.';
+revoke all on function graphium_private._find_taxa(uuid, text[], text[], text[]) from public;
+
+create or replace function graphium_private._fold_names(p_names text[]) returns text[]
+  language sql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
+  return array(select normalize(btrim(n), NFC) from unnest(p_names) as n);
+comment on function graphium_private._fold_names(text[]) is 'Names as they are stored, for comparing: trimmed, NFC.';
+revoke all on function graphium_private._fold_names(text[]) from public;
+
+-- The conditions of a search as text, to be put after `where tenant_id = …`. Values are constants in it, so that the
+-- planner knows them and an index serves; names never reach this text, only ids. Times are written in ISO form,
+-- whatever the session's DateStyle: its zone abbreviations can be ambiguous.
+create or replace function graphium_private._write_filter(p_table text, p_level text, p_ids uuid[], p_memory_types text[], p_layer_kinds text[], p_since timestamptz, p_until timestamptz) returns text
+  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp set datestyle = 'ISO'
+as $write_filter$
+declare
+  v_id constant text := case when p_level <> 'statement' then p_level || '_id' when p_table = 'kg_embeddings' then 'statement_id' else 'id' end;
+  v_time constant text := case p_table when 'kg_embeddings' then 'r.happened_at' else 'coalesce(r.occurred_at, r.created_at)' end;
+begin
+  return concat(
+    case when p_level is null then null
+         when cardinality(p_ids) = 1 then format(' and r.%I = %L::uuid', v_id, p_ids[1])
+         else format(' and r.%I = any (%L::uuid[])', v_id, p_ids) end,
+    case when p_memory_types is not null then format(' and r.memory_type = any (%L::text[])', p_memory_types) end,
+    case when p_layer_kinds is not null then format(' and r.layer_kind = any (%L::text[])', p_layer_kinds) end,
+    case when p_since is not null then format(' and %s >= %L::timestamptz', v_time, p_since) end,
+    case when p_until is not null then format(' and %s < %L::timestamptz', v_time, p_until) end);
+end
+$write_filter$;
+comment on function graphium_private._write_filter(text, text, uuid[], text[], text[], timestamptz, timestamptz) is
+  'SQL conditions on a row r of kg_statements or kg_embeddings for the filters that are not NULL.';
+revoke all on function graphium_private._write_filter(text, text, uuid[], text[], text[], timestamptz, timestamptz) from public;
+
+create or replace function graphium_private._require_between(p_argument text, p_value int, p_least int, p_most int) returns void
+  language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
+as $require_between$
+begin
+  if p_value between p_least and p_most is not true then
+    perform graphium_private._raise_error('MG008', format('%s must be between %s and %s, got %s', p_argument, p_least, p_most, coalesce(p_value::text, 'NULL')),
+      format('Give a whole number from %s to %s.', p_least, p_most));
+  end if;
+end
+$require_between$;
+comment on function graphium_private._require_between(text, int, int, int) is 'MG008 unless the argument is in range.';
+revoke all on function graphium_private._require_between(text, int, int, int) from public;

@@ -1,0 +1,53 @@
+-- Statements by their words, ranked by BM25: every word of the query that a statement has counts, by how rare it is among
+-- the statements that the caller may see, how often the statement has it, and how short the statement is. Words are
+-- ORed; the query's stop words and punctuation are no words, so nothing in a text is an operator.
+-- Everything counted is counted over visible rows: two callers with different scopes may see different scores, and
+-- neither learns anything about rows that are hidden from him.
+set local role graphium_owner;
+
+create or replace function graphium_private._query_words(p_text text) returns text[]
+  language sql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
+  return array(select w.word from unnest(graphium_private.words_v1(p_text)) with ordinality as w(word, n)
+                group by w.word order by min(w.n) limit 200);
+comment on function graphium_private._query_words(text) is 'The first 200 distinct words of a query.';
+revoke all on function graphium_private._query_words(text) from public;
+
+-- The best p_count, and besides whichever of p_also have one of the words. Scores end as single precision: what is left
+-- of the order of a sum does not decide between equals.
+create or replace function graphium_private._match_words(p_tenant_id uuid, p_words text[], p_filter text, p_count int, p_also uuid[] = '{}')
+  returns table (statement_id uuid, score real)
+  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
+as $match_words$
+begin
+  return query execute format($query$
+    with found as materialized (
+      select p.statement_id, p.word, p.occurrences, p.length
+        from graphium_private.postings p
+       where p.tenant_id = %1$L::uuid and p.word = any (%2$L::text[])
+    ), corpus as materialized (
+      select greatest((select sum(f.statement_count) from graphium.dh_families f where f.tenant_id = %1$L::uuid),
+                      (select max(n) from (select count(*) as n from found group by word) as c)) as documents,
+             (select avg(length) from found)::double precision as length
+    ), weights as (
+      select f.word, ln(1 + (c.documents - count(*) + 0.5) / (count(*) + 0.5))::double precision as weight
+        from found f, corpus c group by f.word, c.documents
+    ), scored as (
+      select f.statement_id,
+             sum(w.weight * f.occurrences * ($1 + 1) / (f.occurrences + $1 * (1 - $2 + $2 * f.length / c.length)))::real as score
+        from found f
+        join weights w on w.word = f.word
+       cross join corpus c
+       %3$s
+       group by f.statement_id
+    ), ranked as (
+      select s.statement_id, s.score, row_number() over (order by s.score desc, s.statement_id) as rank from scored s
+    )
+    select r.statement_id, r.score from ranked r where r.rank <= $3 or r.statement_id = any ($4) order by r.rank $query$,
+    p_tenant_id, p_words,
+    case when p_filter <> '' then format('join graphium.kg_statements r on r.tenant_id = %L::uuid and r.id = f.statement_id %s', p_tenant_id, p_filter) end)
+    using graphium_private._setting('bm25_k1')::double precision, graphium_private._setting('bm25_b')::double precision, p_count, p_also;
+end
+$match_words$;
+comment on function graphium_private._match_words(uuid, text[], text, int, uuid[]) is
+  'Visible statements that have any of the words, with their BM25 score: the best p_count, and any of p_also.';
+revoke all on function graphium_private._match_words(uuid, text[], text, int, uuid[]) from public;

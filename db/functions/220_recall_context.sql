@@ -1,0 +1,59 @@
+-- Statements as they are, without a query: by taxon, by id, by label, by time; newest id first, a page at a time.
+--
+-- Filters: NULL is none, '{}' and names that do not exist (or are hidden) match nothing.
+--   since <= coalesce(occurred_at, created_at) < until.
+-- Paging is by id: pass the last id of a page as `after` to get the next one. That row may have been deleted meanwhile,
+--   or never have existed; rows that are added later have newer ids and shift nothing. The cost of a page does not
+--   depend on how deep it lies.
+-- Superseded statements are shown, and marked. The name of a taxon that the caller may not see is NULL.
+-- Writes nothing: runs in a READ ONLY transaction and on a replica.
+--
+-- example:
+--   select graphium.ingest_context('performance', 'feedback', 'Ada', '[{"content": "Ada prefers written feedback.", "embedding": null}]');
+--   select statement_id, content, genus, created_at
+--     from graphium.recall_context(family => 'performance', specimen => 'Ada', page_size => 20, after => null);
+set local role graphium_owner;
+
+create or replace function graphium.recall_context(family text = null, genus text = null, specimen text = null, statement_ids uuid[] = null,
+    memory_types text[] = null, layer_kinds text[] = null, since timestamptz = null, until timestamptz = null, page_size int = 50, after uuid = null)
+  returns setof graphium.recalled
+  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp set jit = off
+as $recall_context$
+declare
+  v_tenant_id uuid := graphium_private._require_caller();
+  v_taxa record := graphium_private._find_taxa(v_tenant_id,
+    case when family is not null then array[family] end, case when genus is not null then array[genus] end, case when specimen is not null then array[specimen] end);
+  v_page text;
+  v_ids uuid[];
+  v_superseded uuid[];
+begin
+  perform graphium_private._require_between('page_size', page_size, 1, 1000);
+
+  v_page := format('select r.id from graphium.kg_statements r where r.tenant_id = %L::uuid %s%s%s', v_tenant_id,
+    graphium_private._write_filter('kg_statements', case when statement_ids is not null then 'statement' end, statement_ids, memory_types, layer_kinds, since, until),
+    case when after is not null then format(' and r.id < %L::uuid', after) end,
+    -- one taxon at a time, so that each is read newest first from its index
+    case when v_taxa.level is not null then format(' and r.%I = t.id', v_taxa.level || '_id') end)
+    || format(' order by r.id desc limit %s', page_size);
+  if v_taxa.level is not null then
+    v_page := format('select r.id from unnest(%L::uuid[]) as t(id), lateral (%s) as r order by r.id desc limit %s', v_taxa.ids, v_page, page_size);
+  end if;
+  execute format('select array(%s)', v_page) into v_ids;
+  v_superseded := graphium_private._superseded(v_tenant_id, v_ids);
+
+  return query
+    select s.id, s.content, f.name, g.name, p.name, s.memory_type, s.layer_kind, s.id = any (v_superseded),
+           s.access_count, s.required_scopes, s.occurred_at, s.created_at, s.source, s.position, s.metadata
+      from (select graphium_private._superseded(v_tenant_id, v_ids) offset 0) as u(superseded) -- once, not per row
+     cross join graphium.kg_statements s
+      left join graphium.dh_families f on f.tenant_id = v_tenant_id and f.id = s.family_id
+      left join graphium.dh_genera g on g.tenant_id = v_tenant_id and g.id = s.genus_id
+      left join graphium.dh_specimens p on p.tenant_id = v_tenant_id and p.id = s.specimen_id
+     where s.tenant_id = v_tenant_id and s.id = any (v_ids)
+     order by s.id desc;
+end
+$recall_context$;
+comment on function graphium.recall_context(text, text, text, uuid[], text[], text[], timestamptz, timestamptz, int, uuid) is
+  'A page of statements under filters, newest id first; after: the last id of the page before. Superseded statements are marked, not left out. Writes nothing.';
+revoke all on function graphium.recall_context(text, text, text, uuid[], text[], text[], timestamptz, timestamptz, int, uuid) from public;
+grant execute on function graphium.recall_context(text, text, text, uuid[], text[], text[], timestamptz, timestamptz, int, uuid) to graphium_reader;
