@@ -12,14 +12,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from graphium_db.splitting import split_sentences
 from rich.console import Console
 from rich.progress import track
+from rich.table import Table
 from rich.text import Text
 
 from graphium_db import Graphium, classify, server
 from graphium_db.cli.output import json_value, path, shown, statement_list
 from graphium_db.models import IngestedStatement, SearchHit
+from graphium_db.splitting import split_sentences
 
 TENANT = "demo"
 CONVERSATION = Path(__file__).with_name("conversation.jsonl")
@@ -33,6 +34,13 @@ def heading(number: int, title: str, call: str = "") -> None:
     if call:
         out.print(Text(call, style="dim"))
     out.print()
+
+
+def show_columns(*rows: tuple[Text, ...]) -> None:
+    grid = Table.grid(padding=(0, 2))
+    for row in rows:
+        grid.add_row(*row)
+    out.print(grid)
 
 
 def show_hits(hits: list[SearchHit]) -> None:
@@ -59,7 +67,8 @@ def show_hits(hits: list[SearchHit]) -> None:
 def ingest(memory: Graphium, turns: list[dict[str, Any]]) -> list[tuple[str, IngestedStatement]]:
     """One call a turn: its sentences, from its session, with its speaker."""
     stored: list[tuple[str, IngestedStatement]] = []
-    for turn in track(turns, description="ingest", console=Console(stderr=True), transient=True):
+    progress = Console(stderr=True)
+    for turn in track(turns, "ingest", console=progress, transient=True, disable=not progress.is_terminal):
         sentences = split_sentences(turn["text"])
         rows = memory.ingest_context(
             turn["family"],
@@ -101,20 +110,26 @@ def main() -> None:
         out.print(f"{len(turns)} turns, {len(stored)} sentences, {preloaded} of them for the start of every session.\n")
         for memory_type in TYPES:
             out.print(Text(f"{counts[memory_type]:3} {memory_type}", style="bold magenta"))
-            for sentence in [text for text, row in stored if row.memory_type == memory_type][:3]:
-                out.print(Text(f"      {shown(sentence)}"), Text(f"[{classify(sentence).rule}]", style="dim"))
+            sentences = [text for text, row in stored if row.memory_type == memory_type][:3]
+            show_columns(*((Text(f"    {classify(s).rule:18}", style="dim"), Text(shown(s))) for s in sentences))
 
         heading(3, "Told again, it is the same memory")
         again = ingest(lead, turns[:8])
         known = sum(row.deduplicated for _, row in again)
-        out.print(f"The first 8 turns once more: {known} of {len(again)} sentences were known, nothing was added.\n")
+        out.print(f"The first 8 turns once more: {known} of {len(again)} sentences known, {len(again) - known} new.\n")
         wordings = ["I prefer small pull requests that one person can review in ten minutes!!",
                     "i prefer  small pull requests that one person can review in ten minutes",
                     "I prefer small pull requests that one person can review in twelve minutes."]  # fmt: skip
         rows = lead.ingest_context("relationships", "team", "Tomasz", wordings)
-        for wording, row in zip(wordings, rows, strict=True):
-            verdict = f"known (similarity {row.similarity:.4f})" if row.deduplicated else "new"
-            out.print(Text(f"{verdict:28}", style="bold"), Text(wording))
+        show_columns(
+            *(
+                (
+                    Text(f"known, cosine {row.similarity:.4f}" if row.deduplicated else "new", style="bold"),
+                    Text(wording),
+                )
+                for wording, row in zip(wordings, rows, strict=True)
+            )
+        )
         lead.forget_context([row.statement_id for row in rows if not row.deduplicated])
 
         heading(
