@@ -6,7 +6,7 @@ create or replace function graphium_private._refuse_statement(p_ordinal int, p_f
   language plpgsql volatile parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $refuse_statement$
 begin
-  perform graphium_private._raise_error(p_code, format('statement %s: %s %s', p_ordinal, p_field, p_problem), p_hint);
+  perform graphium_private._raise_error(p_code, rtrim(format('statement %s: %s %s', p_ordinal, p_field, p_problem)), p_hint);
 end
 $refuse_statement$;
 comment on function graphium_private._refuse_statement(int, text, text, text, text) is 'Raises MG004 (or MG005) for one field of one statement.';
@@ -27,7 +27,7 @@ begin
     v_embedding := (p_embedding #>> '{}')::@extschema:vector@.vector;
   exception
     when invalid_text_representation then v_problem := 'is not a list of numbers';
-    when others then v_problem := 'is refused: ' || sqlerrm;
+    when others then v_problem := 'is refused: ' || left(sqlerrm, 200);
   end;
   perform graphium_private._require_comparable(v_embedding, p_dimensions, p_model, p_subject, v_problem);
   return v_embedding;
@@ -75,7 +75,7 @@ begin
   end if;
   if exists (select from jsonb_object_keys(p_statement) as k where k <> all (c_known)) then
     select string_agg(quote_ident(k), ', ' order by k collate "C") into v_unknown from jsonb_object_keys(p_statement) as k where k <> all (c_known);
-    perform graphium_private._refuse_statement(p_ordinal, 'key', v_unknown || ' is not known', 'Known keys: ' || array_to_string(c_known, ', ') || '. Put anything else into metadata.');
+    perform graphium_private._refuse_statement(p_ordinal, 'key', left(v_unknown, 200) || ' is not known', 'Known keys: ' || array_to_string(c_known, ', ') || '. Put anything else into metadata.');
   end if;
   -- null means "not given", except inside metadata, which comes back as it went in
   p_statement := (select coalesce(jsonb_object_agg(e.key, e.value), '{}') from jsonb_each(p_statement) as e where jsonb_typeof(e.value) <> 'null');
