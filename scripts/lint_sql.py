@@ -61,6 +61,7 @@ def pgspot(file: SqlFile, types: list[str]) -> list[str]:
             continue
         # ag_catalog belongs to the extension, as pg_catalog to the server; pgspot knows only the latter.
         text = statement.text.replace("search_path = ag_catalog, pg_temp", "search_path = pg_catalog, pg_temp")
+        text = text.replace('"position"', "place")  # a column of results, which pgspot writes back without its quotes
         for name in types:
             text = re.sub(rf"\b{re.escape(name)}\b(?!\[)", "record", text)
         said = io.StringIO()

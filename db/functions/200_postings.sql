@@ -12,7 +12,7 @@ begin
     select n.tenant_id, n.id, w.word, w.occurrences, cardinality(d.words), n.required_scopes
       from new_rows n,
            lateral (select graphium_private.words_v1(n.content) as words offset 0) as d,
-           lateral (select u.word, least(count(*), 32767) as occurrences from unnest(d.words) as u(word) group by u.word) as w;
+           lateral (select u.word, count(*) as occurrences from unnest(d.words) as u(word) group by u.word) as w;
   elsif tg_op = 'UPDATE' then
     update graphium_private.postings p set required_scopes = n.required_scopes
       from old_rows o
@@ -48,7 +48,7 @@ begin atomic
   select coalesce(w.id, p.statement_id), format('its words and its postings differ, e.g. in "%s"', min(coalesce(w.word, p.word)))
     from wanted w
     full join (select p.* from graphium_private.postings p where p.tenant_id = p_tenant_id) as p on p.statement_id = w.id and p.word = w.word
-   where (least(w.occurrences, 32767), w.length, w.required_scopes) is distinct from (p.occurrences, p.length, p.required_scopes)
+   where (w.occurrences, w.length, w.required_scopes) is distinct from (p.occurrences, p.length, p.required_scopes)
    group by 1;
 end;
 comment on function graphium_private._check_postings(uuid) is 'For check_memory: statements of a tenant whose postings are not what their content and audience say.';

@@ -48,9 +48,9 @@ grant execute on function graphium_private.words_v1(text) to graphium_keeper;
 create table graphium_private.postings (
   tenant_id uuid not null,
   statement_id uuid not null,
-  word text collate "C" not null,
-  occurrences smallint not null,
+  occurrences integer not null,
   length integer not null,
+  word text collate "C" not null,
   required_scopes text[] not null,
   primary key (tenant_id, word, statement_id)
 );
