@@ -55,7 +55,8 @@ _REPLACEMENTS = (
 _ENDINGS = ("ed", "ing", "ly")
 _PSEUDO_WORDS = ("-number", *(f"-{ending}" for ending in _ENDINGS), "-other")
 _PUNCTUATION = (",", ".", "?")
-_ALPHABET = string.ascii_letters + string.digits + "".join(map(chr, range(0xC0, 0x2B0)))
+# Symbols: letters below U+0800, which PostgreSQL's regular expressions look up fastest.
+_ALPHABET = string.ascii_letters + string.digits + "".join(filter(str.isalpha, map(chr, range(0xC0, 0x2B0))))
 # One token of a pattern: a class, a macro, a literal word, or an operator.
 _TOKEN = re.compile(
     r"\s*(?:<(?P<negated>!?)(?P<words>[^<>!\s]+)>|\{(?P<macro>[a-z_]+)\}|(?P<literal>[a-z']+)"
