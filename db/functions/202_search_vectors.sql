@@ -31,6 +31,8 @@ create or replace function graphium_private._scan_exactly(p_tenant_id uuid, p_qu
   returns table (statement_id uuid, distance double precision)
   language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $scan_exactly$
+-- @plpgsql_check_options: security_warnings = off
+-- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)
 begin
   return query execute format($query$
     select r.statement_id, r.embedding operator(@extschema:vector@.<=>) $1 as distance
@@ -54,6 +56,8 @@ create or replace function graphium_private._scan_hnsw(p_tenant_id uuid, p_dimen
   language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
   set hnsw.ef_search = 400 set hnsw.iterative_scan = relaxed_order set enable_sort = off
 as $scan_hnsw$
+-- @plpgsql_check_options: security_warnings = off
+-- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)
 begin
   perform set_config('hnsw.ef_search', least(greatest(graphium_private._setting('hnsw_ef_search')::int, p_count), 1000)::text, true);
   return query execute format($query$

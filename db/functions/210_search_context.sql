@@ -87,7 +87,7 @@ revoke all on function graphium_private._search(graphium.tenants, @extschema:vec
 
 create or replace function graphium.search_context(query_embedding @extschema:vector@.vector = null, query_text text = null, match_count int = 10,
     families text[] = null, genera text[] = null, specimens text[] = null, memory_types text[] = null, layer_kinds text[] = null,
-    since timestamptz = null, until timestamptz = null, min_similarity real = null,
+    since timestamptz = null, until timestamptz = null, min_similarity double precision = null,
     follow_symbiosis boolean = true, symbiosis_count int = 5, embedding_model text = null)
   returns table (rank int, statement_id uuid, content text, family text, genus text, specimen text, memory_type text, layer_kind text,
     similarity real, score real, is_symbiosis boolean, symbiosis_kind text, symbiosis_id uuid, is_superseded boolean,
@@ -99,6 +99,8 @@ declare
   v_tenant_id uuid := graphium_private._require_caller();
   v_tenant graphium.tenants := (select t from graphium.tenants t where t.id = v_tenant_id);
   v_words text[] := coalesce(graphium_private._query_words(query_text), '{}');
+  -- no cosine is beyond ±2, and a larger number is no real; NaN sorts above all numbers, so nothing matches it
+  v_min_similarity real := case when min_similarity is not null then greatest(least(min_similarity, 2), -2) end;
   v_taxa record;
   v_hits graphium_private.hit[];
   v_primary uuid[];
@@ -121,10 +123,10 @@ begin
     return;
   end if;
 
-  v_hits := graphium_private._search(v_tenant, query_embedding, v_words, v_taxa.level, v_taxa.ids, memory_types, layer_kinds, since, until, min_similarity, match_count);
+  v_hits := graphium_private._search(v_tenant, query_embedding, v_words, v_taxa.level, v_taxa.ids, memory_types, layer_kinds, since, until, v_min_similarity, match_count);
   v_primary := array(select h.statement_id from unnest(v_hits) as h);
   if follow_symbiosis and symbiosis_count > 0 and v_primary <> '{}' then
-    v_hits := v_hits || graphium_private._follow_symbioses(v_tenant_id, v_primary, query_embedding, v_words, memory_types, layer_kinds, since, until, min_similarity, symbiosis_count);
+    v_hits := v_hits || graphium_private._follow_symbioses(v_tenant_id, v_primary, query_embedding, v_words, memory_types, layer_kinds, since, until, v_min_similarity, symbiosis_count);
   end if;
   v_superseded := graphium_private._superseded(v_tenant_id, array(select h.statement_id from unnest(v_hits) as h));
 
@@ -140,7 +142,7 @@ begin
      order by h.n;
 end
 $search_context$;
-comment on function graphium.search_context(@extschema:vector@.vector, text, int, text[], text[], text[], text[], text[], timestamptz, timestamptz, real, boolean, int, text) is
+comment on function graphium.search_context(@extschema:vector@.vector, text, int, text[], text[], text[], text[], text[], timestamptz, timestamptz, double precision, boolean, int, text) is
   'Searches memory by vector, by words, or by both, under filters (NULL: none, ''{}'': nothing matches). The best match_count statements come first, then at most symbiosis_count that visible symbioses lead to from them. similarity is the cosine; score orders the primary hits. Writes nothing.';
-revoke all on function graphium.search_context(@extschema:vector@.vector, text, int, text[], text[], text[], text[], text[], timestamptz, timestamptz, real, boolean, int, text) from public;
-grant execute on function graphium.search_context(@extschema:vector@.vector, text, int, text[], text[], text[], text[], text[], timestamptz, timestamptz, real, boolean, int, text) to graphium_reader;
+revoke all on function graphium.search_context(@extschema:vector@.vector, text, int, text[], text[], text[], text[], text[], timestamptz, timestamptz, double precision, boolean, int, text) from public;
+grant execute on function graphium.search_context(@extschema:vector@.vector, text, int, text[], text[], text[], text[], text[], timestamptz, timestamptz, double precision, boolean, int, text) to graphium_reader;

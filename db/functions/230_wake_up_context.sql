@@ -19,6 +19,8 @@ create or replace function graphium.wake_up_context(token_budget int = 800, fami
   returns table ("position" int, statement_id uuid, content text, family text, genus text, specimen text, memory_type text, tokens int, running_tokens int)
   language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp set jit = off
 as $wake_up_context$
+-- @plpgsql_check_options: security_warnings = off
+-- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)
 #variable_conflict use_column
 declare
   v_tenant_id uuid := graphium_private._require_caller();

@@ -48,7 +48,7 @@ begin
     select t.slug, coalesce(t.index_name, i.name) as name, t.id, t.dimensions, i.name is not null as is_there,
            coalesce(i.is_busy and not i.indisvalid, false) as is_building,
            case when i.name is null then null
-                when t.id is null then 'its tenant is gone'
+                when t.id is null then 'it belongs to no tenant'
                 when not i.indisvalid then 'it is invalid: a build was broken off'
                 when i.dimensions <> t.dimensions then format('it has %s dimensions, the tenant''s model has %s', i.dimensions, t.dimensions)
                 when t.embeddings < v_drop then format('%s embeddings are fewer than hnsw_drop_below = %s', t.embeddings, v_drop) end as drop_reason,

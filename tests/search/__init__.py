@@ -1,0 +1,1 @@
+"""Reading memory: search, recall, wake-up, families, tree, query preparation, and the plans behind them."""
