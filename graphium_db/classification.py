@@ -56,10 +56,10 @@ _ENDINGS = ("ed", "ing", "ly")
 _PSEUDO_WORDS = ("-number", *(f"-{ending}" for ending in _ENDINGS), "-other")
 _PUNCTUATION = (",", ".", "?")
 # Symbols: letters below U+0800, which PostgreSQL's regular expressions look up fastest.
-_ALPHABET = string.ascii_letters + string.digits + "".join(filter(str.isalpha, map(chr, range(0xC0, 0x2B0))))
+_ALPHABET = string.ascii_letters + string.digits + "".join(filter(str.isalpha, map(chr, range(0xC0, 0x530))))
 # One token of a pattern: a class, a macro, a literal word, or an operator.
 _TOKEN = re.compile(
-    r"\s*(?:<(?P<negated>!?)(?P<words>[^<>!\s]+)>|\{(?P<macro>[a-z_]+)\}|(?P<literal>[a-z']+)"
+    r"\s*(?:<(?P<negated>!?)(?P<words>[^<>!\s]+)>|\{(?P<macro>[a-z_]+)\}|(?P<literal>[a-z']+(?:-[a-z]+)*)"
     r"|(?P<operator>\(\?!|[()|?*+^$.]|\{\d(?:,\d)?\}))"
 )
 
@@ -154,7 +154,7 @@ def load(data: dict[str, Any]) -> RuleSet:
     for name, words in data["classes"].items():
         # A class may contain others, which stand before it.
         classes[name] = set().union(*(_members(part, classes) for part in words.split()))
-    patterns = {rule["id"]: list(_tokens(rule["pattern"], data["macros"])) for rule in data["rules"]}
+    patterns = {rule["id"]: _with_choices(list(_tokens(rule["pattern"], data["macros"]))) for rule in data["rules"]}
 
     # The sets of words that patterns tell apart.
     atoms = {atom: _members(atom, classes) for tokens in patterns.values() for atom, _ in tokens if atom}
@@ -211,7 +211,23 @@ def _tokens(pattern: str, macros: dict[str, str]) -> Iterator[tuple[str, str]]:
             yield token["literal"] or f"<{token['words']}>", "^" if token["negated"] else ""
 
 
+def _with_choices(tokens: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The same pattern with each choice between sets of words, "(a | <b>)", as one set: fewer symbols, faster search."""
+    found: list[tuple[str, str]] = []
+    for token in tokens:
+        found.append(token)
+        if token == ("", ")"):
+            start = len(found) - 1 - found[::-1].index(("", "(?:")) if ("", "(?:") in found else len(found)
+            inner = found[start + 1 : -1]
+            choice = all(not text and atom for atom, text in inner[::2]) and all(t == ("", "|") for t in inner[1::2])
+            if inner and choice and len(inner) % 2:
+                found[start:] = [("|".join(atom for atom, _ in inner[::2]), "")]
+    return found
+
+
 def _members(atom: str, classes: dict[str, set[str]]) -> set[str]:
+    if "|" in atom:
+        return set().union(*(_members(choice, classes) for choice in atom.split("|")))
     if not atom.startswith("<"):
         return {atom}
     name = atom[1:-1]
