@@ -57,7 +57,6 @@ $roles$;
 -- 3. Schemas, and what their owner needs to create more of its own (one schema per tenant's graph).
 create schema if not exists graphium authorization graphium_owner;
 create schema if not exists graphium_private authorization graphium_owner;
-grant usage on schema ag_catalog to graphium_owner, graphium_keeper, graphium_cypher;
 
 do $database$
 declare
@@ -79,3 +78,55 @@ begin
   end if;
 end
 $database$;
+
+-- 4. Apache AGE. By default everybody may call every function of it, and they read and write any graph, past row-level
+-- security, from inside a Cypher text too. So nobody may, but:
+--    owner   makes graphs and their labels, and removes the catalog rows of a damaged one
+--    keeper  builds the vertices and edges that mirror the taxonomy
+--    cypher  calls what a read-only query needs: operators, casts, scalar and aggregate functions. Not among them: what
+--            writes (_cypher_*_clause), walks paths (age_vle, …), reads vertices by id (age_startnode, age_endnode),
+--            looks at other graphs (age_graph_stats, …), forges (agtype_typecast_*) or crashes on a truth value (age_to*list).
+-- Run this again after `alter extension age update`, which gives new functions to everybody; graphium doctor notices.
+do $age$
+declare
+  v_change record;
+begin
+  grant usage on schema ag_catalog to graphium_owner, graphium_keeper, graphium_cypher;
+  grant select, delete on ag_catalog.ag_graph, ag_catalog.ag_label to graphium_owner;
+  grant select on ag_catalog.ag_graph, ag_catalog.ag_label to graphium_keeper, graphium_cypher;
+  for v_change in
+    with wanted as (
+      select p.oid, g.grantee::regrole::oid as grantee
+        from (values
+          ('graphium_owner', '_label_id create_elabel create_graph create_vlabel'),
+          ('graphium_keeper', '_graphid agtype_build_map agtype_eq'),
+          ('graphium_cypher', '_ag_enforce_edge_uniqueness _ag_enforce_edge_uniqueness2 _ag_enforce_edge_uniqueness3 _ag_enforce_edge_uniqueness4
+    _agtype_build_edge _agtype_build_path _agtype_build_vertex _label_name
+    age_abs age_acos age_asin age_atan age_atan2 age_avg age_ceil age_collect age_cos age_cot age_degrees age_e age_end_id age_eq_tilde
+    age_exists age_exp age_floor age_head age_id age_isempty age_keys age_label age_labels age_last age_left age_length age_log age_log10
+    age_ltrim age_max age_min age_nodes age_percentilecont age_percentiledisc age_pi age_properties age_radians age_rand age_range
+    age_relationships age_replace age_reverse age_right age_round age_rtrim age_sign age_sin age_size age_split age_sqrt age_start_id
+    age_stdev age_stdevp age_substring age_sum age_tail age_tan age_timestamp age_toboolean age_tofloat age_tointeger age_tolower
+    age_tostring age_toupper age_trim age_type age_unnest
+    agtype_access_operator agtype_access_slice agtype_add agtype_any_add agtype_any_div agtype_any_eq agtype_any_ge agtype_any_gt
+    agtype_any_le agtype_any_lt agtype_any_mod agtype_any_mul agtype_any_ne agtype_any_sub agtype_build_list agtype_build_map
+    agtype_build_map_nonull agtype_concat agtype_contains agtype_div agtype_eq agtype_ge agtype_gt agtype_in_operator agtype_le agtype_lt
+    agtype_mod agtype_mul agtype_ne agtype_neg agtype_pow agtype_string_match_contains agtype_string_match_ends_with
+    agtype_string_match_starts_with agtype_sub agtype_to_bool agtype_to_graphid agtype_to_int8 bool_to_agtype float8_to_agtype
+    graphid_eq int8_to_agtype')
+        ) as g(grantee, names)
+        join pg_catalog.pg_proc p on p.proname = any (regexp_split_to_array(g.names, '\s+')) and p.pronamespace = 'ag_catalog'::regnamespace
+    ), present as (
+      select p.oid, a.grantee
+        from pg_catalog.pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) as a
+       where p.pronamespace = 'ag_catalog'::regnamespace
+         and a.grantee in (0, 'graphium_owner'::regrole, 'graphium_keeper'::regrole, 'graphium_cypher'::regrole)
+    )
+    (select 'revoke execute on function %s from %s' as change, e.* from (table present except table wanted) as e)
+    union all
+    (select 'grant execute on function %s to %s', m.* from (table wanted except table present) as m)
+  loop
+    execute format(v_change.change, v_change.oid::regprocedure, case v_change.grantee when 0 then 'public' else v_change.grantee::regrole::text end);
+  end loop;
+end
+$age$;
