@@ -3,6 +3,14 @@
 -- A statement's content never changes and words_v1() is immutable, so the words of a deleted row say which postings go.
 set local role graphium_keeper;
 
+-- As an array, so that a posting is found by its whole key (word = any): joined with a list of words, the planner may
+-- look for it by tenant and statement, which reads all of the tenant's postings for each statement.
+create or replace function graphium_private._distinct_words(content text) returns text[]
+  language sql immutable strict parallel safe security invoker set search_path = pg_catalog, pg_temp
+  return array(select distinct u.word from unnest(graphium_private.words_v1(content)) as u(word));
+comment on function graphium_private._distinct_words(text) is 'The words of a text, each once.';
+revoke all on function graphium_private._distinct_words(text) from public;
+
 create or replace function graphium_private._on_statement_words_changed() returns trigger
   language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $on_statement_words_changed$
@@ -14,15 +22,19 @@ begin
            lateral (select graphium_private.words_v1(n.content) as words offset 0) as d,
            lateral (select u.word, count(*) as occurrences from unnest(d.words) as u(word) group by u.word) as w;
   elsif tg_op = 'UPDATE' then
-    update graphium_private.postings p set required_scopes = n.required_scopes
-      from old_rows o
-      join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes,
-           lateral (select distinct u.word from unnest(graphium_private.words_v1(n.content)) as u(word)) as w
-     where p.tenant_id = n.tenant_id and p.word = w.word and p.statement_id = n.id;
+    -- The hot update only counts a match: leave at once.
+    if exists (select from old_rows o join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes) then
+      update graphium_private.postings p set required_scopes = c.required_scopes
+        from (select n.tenant_id, n.id, n.required_scopes, graphium_private._distinct_words(n.content) as words
+                from old_rows o
+                join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes
+              offset 0) as c
+       where p.tenant_id = c.tenant_id and p.word = any (c.words) and p.statement_id = c.id;
+    end if;
   elsif tg_op = 'DELETE' then
     delete from graphium_private.postings p
-     using old_rows o, lateral (select distinct u.word from unnest(graphium_private.words_v1(o.content)) as u(word)) as w
-     where p.tenant_id = o.tenant_id and p.word = w.word and p.statement_id = o.id;
+     using (select o.tenant_id, o.id, graphium_private._distinct_words(o.content) as words from old_rows o offset 0) as c
+     where p.tenant_id = c.tenant_id and p.word = any (c.words) and p.statement_id = c.id;
   else
     delete from graphium_private.postings;
   end if;
