@@ -151,9 +151,9 @@ def vector_text(embedding: Vector) -> str:
     Raises:
         BadEmbeddingError: an element is not a number. NaN, infinity, wrong dimensions are the database's to refuse.
     """
-    values = embedding.tolist() if hasattr(embedding, "tolist") else embedding
     try:
-        return "[" + ",".join([format(float(value), ".9g") for value in values]) + "]"
+        values = tuple(embedding.tolist() if hasattr(embedding, "tolist") else embedding)
+        return "[" + ("%.9g," * len(values))[:-1] % values + "]"
     except (TypeError, ValueError):
         raise BadEmbeddingError("the embedding must be a list of numbers") from None
 

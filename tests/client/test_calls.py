@@ -100,8 +100,9 @@ def test_an_argument_that_cannot_be_sent_is_refused_by_name(make, message: str) 
 def test_an_embedding_of_words_is_refused() -> None:
     with pytest.raises(BadEmbeddingError, match=r"^statement 1: the embedding must be a list of numbers"):
         calls.ingest_context("f", "g", "s", [{"content": "c", "embedding": ["a"]}])  # type: ignore[list-item]
-    with pytest.raises(BadEmbeddingError):
-        calls.search_context(query_embedding=[None])  # type: ignore[list-item]
+    for wrong in ([None], 7, [[1.0]]):
+        with pytest.raises(BadEmbeddingError):
+            calls.search_context(query_embedding=wrong)  # type: ignore[arg-type]
 
 
 def test_each_sqlstate_of_ours_has_one_exception() -> None:
