@@ -212,7 +212,7 @@ def _tokens(pattern: str, macros: dict[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _with_choices(tokens: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The same pattern with each choice between sets of words, "(a | <b>)", as one set: fewer symbols, faster search."""
+    """The pattern with each choice between sets of words, "(a | <b>)", made one set: fewer symbols, a faster search."""
     found: list[tuple[str, str]] = []
     for token in tokens:
         found.append(token)
