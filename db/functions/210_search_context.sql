@@ -2,7 +2,7 @@
 --
 -- query_embedding: ranked by cosine. query_text: ranked by its words (BM25, words ORed). Both: the two scores, each scaled
 --   to 0…1 over the best candidates of either kind, are added with the setting lexical_weight. Neither: MG008. A text
---   without a word in it ('', punctuation, stop words) adds nothing, and alone returns nothing; it is never an error.
+--   none of whose words is anywhere ('', punctuation, stop words) adds nothing, and alone returns nothing; no text is an error.
 -- similarity is the plain cosine of query_embedding and the statement, however it was found; NULL without vectors.
 --   score orders the primary hits: the cosine, the BM25 score, or the fused number; comparable inside one result only.
 -- Filters: NULL is none, '{}' is "nothing matches", names that do not exist or are hidden match nothing. Names of genera
@@ -53,10 +53,10 @@ begin
        order by m.score desc, m.statement_id);
   end if;
 
-  if v_matched is null then
+  if coalesce(v_matched, '{}') = '{}' then
     return array(select n from unnest(v_near) as n
                   where p_min_similarity is null or n.similarity >= p_min_similarity
-                  order by n.similarity desc, n.statement_id);
+                  order by n.similarity desc, n.statement_id limit p_count);
   elsif v_near is null then
     return v_matched;
   end if;

@@ -1,0 +1,243 @@
+"""Search by words: BM25 by its definition, any script, any text without an error; the postings behind it; and fusion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from tests.search.conftest import read_as, search
+from tests.search.corpus import Corpus, Row, bm25
+from tests.support.databases import Connection, as_caller
+
+# Stems that English stemming leaves alone, with Zipf-like frequencies.
+STEMS = ["tea", "milk", "road", "sun", "moon", "river", "stone", "bread", "salt", "lamp", "fox", "ant", "owl", "bee", "cat", "dog"]
+
+
+def texts(random: np.random.Generator, count: int) -> list[str]:
+    weights = 1 / np.arange(1, len(STEMS) + 1)
+    lengths = random.integers(1, 15, size=count)
+    return [" ".join(random.choice(STEMS, size=n, p=weights / weights.sum())) + f" number{i}" for i, n in enumerate(lengths)]
+
+
+@pytest.fixture(scope="module")
+def corpus(new_corpus: Callable[..., Corpus]) -> Corpus:
+    random = np.random.default_rng(21)
+    made = new_corpus(8)
+    made.plant(
+        *[
+            Row(
+                family=f"family{n % 4}",
+                specimen=f"specimen{n % 7}",
+                content=text,
+                embedding=random.normal(size=8).astype(np.float32) if n % 5 else None,
+                memory_type="event" if n % 3 == 0 else "fact",
+                required_scopes=("hr",) if n % 4 == 1 else (),
+            )
+            for n, text in enumerate(texts(random, 400))
+        ]
+    )
+    return made
+
+
+def visible(corpus: Corpus, scopes: Sequence[str]) -> tuple[list[Row], int]:
+    """The rows that a caller sees, and the number of documents: what the families' statement_count says, open ones."""
+    return [r for r in corpus.rows if r.is_visible(scopes)], sum(not r.required_scopes for r in corpus.rows)
+
+
+@pytest.mark.parametrize("scopes", [(), ("hr",)])
+def test_bm25_by_its_definition(corpus: Corpus, app: Connection, scopes: tuple[str, ...]) -> None:
+    random = np.random.default_rng(4)
+    rows, documents = visible(corpus, scopes)
+    for _ in range(30):
+        query = " ".join(random.choice(STEMS, size=random.integers(1, 6)))
+        scores = bm25(rows, query, documents)
+        hits = search(app, corpus, scopes, query_text=query, match_count=1000)
+        assert {h.statement_id: h.score for h in hits} == pytest.approx(scores, rel=1e-5)
+        assert [h.statement_id for h in hits] == [h.statement_id for h in sorted(hits, key=lambda h: (-h.score, h.statement_id))]
+        assert {h.similarity for h in hits} == {None}
+        assert search(app, corpus, scopes, query_text=query, match_count=7) == hits[:7]
+
+
+def test_filters_hold_and_do_not_change_scores(corpus: Corpus, app: Connection) -> None:
+    everything = search(app, corpus, query_text="tea river owl", match_count=1000)
+    by_id = {r.id: r for r in corpus.rows}
+    for filters, admits in (
+        ({"families": ["family1", "family2"]}, lambda r: r.family in ("family1", "family2")),
+        ({"specimens": ["specimen3"]}, lambda r: r.specimen == "specimen3"),
+        ({"memory_types": ["event"], "families": ["family0"]}, lambda r: r.memory_type == "event" and r.family == "family0"),
+    ):
+        hits = search(app, corpus, query_text="tea river owl", match_count=1000, **filters)
+        assert [(h.statement_id, h.score) for h in hits] == [(h.statement_id, h.score) for h in everything if admits(by_id[h.statement_id])]  # type: ignore[no-untyped-call]
+        assert 0 < len(hits) < len(everything)
+
+
+def test_a_rare_word_outweighs_common_ones_and_none_has_to_match(corpus: Corpus, app: Connection) -> None:
+    hits = search(app, corpus, query_text="Is there any tea at number18, or unheardof words?")
+    assert hits[0].content.endswith("number18")
+    assert len(hits) == 10
+    assert {h.content.split()[-1] for h in search(app, corpus, query_text="number16 number18")} == {"number16", "number18"}
+
+
+TEXTS = [
+    "Ada prefers written feedback over meetings.",
+    "太郎は東京に住んでいる。",
+    "猫",
+    "अनीता को क्या पसंद है",
+    "Я люблю чай",
+    "สวัสดีครับ วันนี้อากาศดี",
+    "서울에서 만났다",
+    "ሰላም ለዓለም",
+    "Die ÄPFEL sind süß",
+    "I had a 🍎 today",
+    "See /srv/Data/report_2024.csv, v2.1",
+    "x" * 3000,
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("feedback", 0), ("FEEDBACK?", 0), ("meeting", 0), ("preferring", 0), ("東京", 1), ("太郎", 1), ("京都", 1),  # for its 京
+         ("猫", 2), ("पसंद", 3), ("क्या", 3),
+        ("ЧАЙ", 4), ("อากาศ", 5), ("서울", 6), ("ዓለም", None), ("ለዓለም", 7), ("äpfel", 8), ("A\u0308pfel", 8), ("ＡＰＰＬＥ", None), ("🍎", 9), ("🍌", None),
+        ("report", 10), ("2024", 10), ("csv", 10), ("x" * 3000, 11), ("x" * 2999, None),
+    ],
+)  # fmt: skip
+def test_words_in_any_script(new_corpus: Callable[..., Corpus], app: Connection, query: str, found: int | None) -> None:
+    corpus = new_corpus(3)
+    ids = corpus.plant(*[Row("f", content=text) for text in TEXTS])
+    hits = [h.statement_id for h in search(app, corpus, query_text=query)]
+    assert ids[found] in hits if found is not None else hits == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["", " \t\n\u00a0", "the of and", "?!…—", "\u200b", "a & | ! ( ) : * 'x", "'; drop table x; --", "%s %L %1$s $1 {} \\ \\\\", "$$ $query$", "\ufeff\u202e",
+     "🍎🍌👩‍👩‍👧", "word " * 200, " ".join(f"word{n}" for n in range(500)), "x" * 100_000, "tea" * 1, "NULL", "tea\u0301", "Ω" * 50, "(((((", "a:*b & !c"],
+    ids=lambda q: repr(q[:20]),
+)  # fmt: skip
+def test_no_text_is_an_error(corpus: Corpus, app: Connection, query: str) -> None:
+    found = search(app, corpus, query_text=query)
+    assert all(h.score > 0 for h in found)
+    if not any(c.isalnum() for c in query) or query == "the of and":
+        assert found == []
+    # beside a vector, a text whose words are nowhere changes nothing
+    vector = np.ones(8)
+    both = search(app, corpus, query_embedding=vector, query_text=query)
+    assert len(both) == 10
+    if not found:
+        assert both == search(app, corpus, query_embedding=vector)
+    assert read_as(app, corpus, (), "prepare_query", query_text=query)
+
+
+class TestPostings:
+    """The postings are what the statements say, whoever changes them and how."""
+
+    def problems(self, boss: Connection, corpus: Corpus) -> list[Any]:
+        return boss.execute("select * from graphium_private._check_postings(%s)", [corpus.tenant_id]).fetchall()
+
+    def count(self, boss: Connection, corpus: Corpus) -> int:
+        row = boss.execute("select count(*) from graphium_private.postings where tenant_id = %s", [corpus.tenant_id]).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def test_ingest_forget_and_scopes(self, new_corpus: Callable[..., Corpus], app: Connection, boss: Connection) -> None:
+        corpus = new_corpus(3)
+        with as_caller(app, corpus.slug, ["hr"]):
+            ids = [
+                r[0]
+                for r in app.execute(
+                    "select statement_id from graphium.ingest_context('f', 'g', 's', %s) order by ordinal",
+                    ['[{"content": "tea and tea and milk", "embedding": null}, {"content": "milk road", "embedding": null}]'],
+                )
+            ]
+        assert self.count(boss, corpus) == 4
+        assert self.problems(boss, corpus) == []
+        with as_caller(app, corpus.slug, ["hr"]):
+            app.execute("select graphium.set_required_scopes('statement', %s, '{hr}')", [ids[0]])
+        assert self.problems(boss, corpus) == []
+        assert [h.statement_id for h in search(app, corpus, query_text="milk")] == [ids[1]]
+        assert [h.statement_id for h in search(app, corpus, ["hr"], query_text="milk tea")] == ids
+        with as_caller(app, corpus.slug):
+            app.execute("select graphium.forget_context(%s)", [[ids[1]]])
+        assert self.count(boss, corpus) == 2
+        assert self.problems(boss, corpus) == []
+        boss.execute("delete from graphium.dh_families where tenant_id = %s", [corpus.tenant_id])
+        assert self.count(boss, corpus) == 0
+
+    def test_damage_is_seen(self, new_corpus: Callable[..., Corpus], boss: Connection) -> None:
+        corpus = new_corpus(3)
+        a, b, c = corpus.plant(*[Row("f", content=text) for text in ("tea milk", "milk road", "sun")])
+        with boss.transaction(force_rollback=True):
+            boss.execute("delete from graphium_private.postings where statement_id = %s and word = 'milk'", [a])
+            boss.execute("update graphium_private.postings set required_scopes = '{hr}' where statement_id = %s", [b])
+            assert {r[0] for r in self.problems(boss, corpus)} == {a, b}
+            boss.execute("delete from graphium_private.postings where tenant_id = %s", [corpus.tenant_id])
+            assert {r[0] for r in self.problems(boss, corpus)} == {a, b, c}
+        assert self.problems(boss, corpus) == []
+
+    def test_truncate_empties_them(self, boss: Connection, corpus: Corpus) -> None:
+        with boss.transaction(force_rollback=True):
+            boss.execute("truncate graphium.kg_statements cascade")
+            assert self.count(boss, corpus) == 0
+        assert self.count(boss, corpus) > 400
+
+    def test_they_follow_their_statement_under_the_policy(self, corpus: Corpus, app: Connection) -> None:
+        """Scores count visible rows only: what hr has in mind changes no number that others get."""
+        before = [(h.statement_id, h.score) for h in search(app, corpus, query_text="tea bee")]
+        corpus.plant(*[Row("family0", content="tea tea bee", required_scopes=("hr",)) for _ in range(50)])
+        assert [(h.statement_id, h.score) for h in search(app, corpus, query_text="tea bee")] == before
+        assert [(h.statement_id, h.score) for h in search(app, corpus, ("hr",), query_text="tea bee")] != before
+
+
+class TestFusion:
+    def expected(self, corpus: Corpus, query: Any, text: str, scopes: Sequence[str], weight: float = 0.5) -> list[tuple[UUID, float]]:
+        rows, documents = visible(corpus, scopes)
+        words = bm25(rows, text, documents)
+        cosines = dict(corpus.nearest(query, scopes))
+        pool = set(list(cosines)[:200]) | {id for id, _ in sorted(words.items(), key=lambda w: (-w[1], w[0]))[:200]}
+        near = [cosines[id] for id in pool if id in cosines]
+        low, high = min(near), max(near)
+        most = max((words.get(id, 0.0) for id in pool), default=0)
+        scores = {
+            id: (1 - weight) * ((cosines[id] - low) / (high - low) if id in cosines else 0) + weight * (words.get(id, 0) / most if most else 0)
+            for id in pool
+        }
+        return sorted(scores.items(), key=lambda s: (-s[1], s[0]))
+
+    @pytest.mark.parametrize("scopes", [(), ("hr",)])
+    def test_min_max_scores_of_both_added(self, corpus: Corpus, app: Connection, scopes: tuple[str, ...]) -> None:
+        random = np.random.default_rng(6)
+        for _ in range(20):
+            query, text = random.normal(size=8).astype(np.float32), " ".join(random.choice(STEMS, size=3))
+            expected = self.expected(corpus, query, text, scopes)[:20]
+            hits = search(app, corpus, scopes, query_embedding=query, query_text=text, match_count=20)
+            assert {h.statement_id: h.score for h in hits} == pytest.approx(dict(expected), abs=2e-5)
+            assert [h.score for h in hits] == sorted((h.score for h in hits), reverse=True)
+            cosines = dict(corpus.nearest(query, scopes))
+            assert [h.similarity for h in hits] == [pytest.approx(cosines[h.statement_id], abs=1e-6) if h.statement_id in cosines else None for h in hits]
+
+    def test_the_weight_is_a_setting(self, corpus: Corpus, app: Connection, boss: Connection) -> None:
+        query = np.ones(8, dtype=np.float32)
+        try:
+            for weight in (0.0, 0.25, 1.0):
+                boss.execute("update graphium_private.settings set value = %s where name = 'lexical_weight'", [weight])
+                hits = search(app, corpus, query_embedding=query, query_text="fox owl", match_count=5)
+                assert {h.statement_id: h.score for h in hits} == pytest.approx(dict(self.expected(corpus, query, "fox owl", (), weight)[:5]), abs=2e-5)
+        finally:
+            boss.execute("update graphium_private.settings set value = 0.5 where name = 'lexical_weight'")
+
+    def test_complete_when_few_match_either_way(self, new_corpus: Callable[..., Corpus], app: Connection) -> None:
+        corpus = new_corpus(3)
+        with_vector, with_words, with_both = Row("f", content="moon", embedding=(1, 0, 0)), Row("f", content="sun stone"), Row("f", content="sun", embedding=(0, 1, 0))
+        corpus.plant(with_vector, with_words, with_both)
+        hits = search(app, corpus, query_embedding=(1, 0, 0), query_text="sun")
+        assert {h.statement_id for h in hits} == {with_vector.id, with_words.id, with_both.id}
+        assert [h.similarity for h in hits if h.statement_id == with_words.id] == [None]
+        hits = search(app, corpus, query_embedding=(1, 0.5, 0), query_text="sun", min_similarity=0.1)
+        assert {h.statement_id for h in hits} == {with_vector.id, with_both.id}
+        assert [h.statement_id for h in search(app, corpus, query_embedding=(1, 0, 0), query_text="nowhere")] == [with_vector.id, with_both.id]
