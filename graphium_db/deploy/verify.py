@@ -9,16 +9,9 @@ import psycopg
 
 from graphium_db.deploy.tree import DeployError, Tree, statements
 
-# Functions without a search_path of their own: with one they could not be inlined. They name the schema of every
-# function and operator in them.
-INLINED = frozenset(
-    {
-        "graphium_private.is_visible",
-        "graphium_private._audience",
-        "graphium_private._audience_includes",
-        "graphium_private._graph_id",
-    }
-)
+# Functions that callers may execute and that have no search_path, because with one they could not be inlined into a
+# policy. They name the schema of every function and operator in them.
+INLINED = frozenset({"graphium_private.is_visible"})
 OWNERS = ("graphium_owner", "graphium_keeper", "graphium_cypher")
 
 
@@ -64,21 +57,24 @@ def _powers(conn: psycopg.Connection[Any]) -> list[str]:
     """Functions that a caller could turn against their owner.
 
     pg_temp must be named, and last: unnamed it comes first, and a caller's temporary type then stands for `text`.
+    A helper that only our owners may execute can do without: it has the search_path of the function that called it.
     """
     found = []
-    for name, signature, definer, path, public in conn.execute(
+    for name, signature, definer, path, grantees in conn.execute(
         "select p.pronamespace::regnamespace || '.' || p.proname, p.oid::regprocedure::text, p.prosecdef,"
         " (select substring(s from '=(.*)') from unnest(p.proconfig) as s where s ^@ 'search_path='),"
-        " has_function_privilege('public', p.oid, 'execute')"
+        " array(select case x.grantee when 0 then 'public' else pg_get_userbyid(x.grantee) end"
+        "   from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) as x)"
         " from pg_proc p where p.prokind = 'f'"
         " and p.pronamespace in ('graphium'::regnamespace, 'graphium_private'::regnamespace) order by 2"
     ):
-        if not (path or "").endswith(", pg_temp") and (definer or name not in INLINED):
+        own = not definer and path is None and (name in INLINED or set(grantees) <= set(OWNERS))
+        if not own and not (path or "").endswith(", pg_temp"):
             found.append(
                 f"function {signature}: its search_path must end in pg_temp, and is {path or 'not set'}: write "
                 "`set search_path = pg_catalog, pg_temp` (docs/decisions/0021)"
             )
-        if public:
+        if "public" in grantees:
             found.append(f"function {signature}: everybody may execute it")
     return found
 
