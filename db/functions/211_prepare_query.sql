@@ -21,7 +21,7 @@ as $prepare_query$
 declare
   v_tenant_id uuid := graphium_private._require_caller();
   v_text text := normalize(query_text, NFC);
-  v_lower text := lower(v_text collate pg_catalog.pg_c_utf8);
+  v_lower text := lower(regexp_replace(v_text, '[[:space:]]+', ' ', 'g') collate pg_catalog.pg_c_utf8);
   v_rest text := v_text;
   v_name text;
   v_pattern text;
