@@ -99,7 +99,7 @@ begin
       select p.oid, g.grantee::regrole::oid as grantee
         from (values
           ('graphium_owner', '_label_id create_elabel create_graph create_vlabel'),
-          ('graphium_keeper', '_graphid agtype_build_map agtype_eq'),
+          ('graphium_keeper', '_graphid agtype_build_map agtype_ne graphid_eq'),
           ('graphium_cypher', '_ag_enforce_edge_uniqueness _ag_enforce_edge_uniqueness2 _ag_enforce_edge_uniqueness3 _ag_enforce_edge_uniqueness4
     _agtype_build_edge _agtype_build_path _agtype_build_vertex _label_name
     age_abs age_acos age_asin age_atan age_atan2 age_avg age_ceil age_collect age_cos age_cot age_degrees age_e age_end_id age_eq_tilde

@@ -45,33 +45,42 @@ comment on function graphium_private.visible_family_ids(uuid) is
 revoke all on function graphium_private.visible_family_ids(uuid) from public;
 grant execute on function graphium_private.visible_family_ids(uuid) to graphium_cypher;
 
+-- Raise the number in the comment that it leaves on the schema whenever this changes: graphs that bear it are not done again.
 create or replace function graphium_private._protect_graph(p_tenant_id uuid) returns void
   language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $protect_graph$
 declare
   v_graph name := graphium_private._graph_name(p_tenant_id);
+  v_seal constant text := 'Graph of a Graphium tenant, guarded as of 1';
+  v_is_new boolean := obj_description(v_graph::text::regnamespace, 'pg_namespace') is null;
   v_table name;
 begin
+  if obj_description(v_graph::text::regnamespace, 'pg_namespace') = v_seal then
+    return;
+  end if;
   execute format('grant usage on schema %1$I to graphium_cypher, graphium_keeper', v_graph);
-  execute format('grant select on all tables in schema %1$I to graphium_cypher, graphium_keeper', v_graph);
-  execute format('grant insert, delete, truncate on all tables in schema %1$I to graphium_keeper', v_graph);
+  execute format('grant select, insert, delete, truncate on all tables in schema %1$I to graphium_keeper', v_graph);
+  execute format('grant select on all tables in schema %1$I to graphium_cypher', v_graph);
   for v_table in
-    select c.relname from pg_catalog.pg_class c where c.relnamespace = v_graph::text::regnamespace and c.relkind = 'r'
+    select c.relname from pg_class c where c.relnamespace = v_graph::text::regnamespace and c.relkind = 'r'
   loop
     execute format('alter table %I.%I enable row level security, force row level security', v_graph, v_table);
-    execute format('drop policy if exists tenant_and_scope_isolation on %I.%I', v_graph, v_table);
+    if not v_is_new then
+      execute format('drop policy if exists tenant_and_scope_isolation on %I.%I', v_graph, v_table);
+      execute format('drop policy if exists keeper_sees_all on %I.%I', v_graph, v_table);
+    end if;
     execute format('create policy tenant_and_scope_isolation on %I.%I for select to graphium_cypher
                       using (family_id in (select graphium_private.visible_family_ids(%L))
                              and graphium_private.is_visible(required_scopes, (select graphium_private.caller_scopes())))',
                    v_graph, v_table, p_tenant_id);
-    execute format('drop policy if exists keeper_sees_all on %I.%I', v_graph, v_table);
     execute format('create policy keeper_sees_all on %I.%I to graphium_keeper using (true) with check (true)', v_graph, v_table);
   end loop;
+  execute format('comment on schema %I is %L', v_graph, v_seal);
 end
 $protect_graph$;
-comment on function graphium_private._protect_graph(uuid) is
-  'Grants and policies of one graph. Run for a new graph, and for every graph by policies/300_graphs.sql.';
+comment on function graphium_private._protect_graph(uuid) is 'Grants and policies of one graph, unless it has them as this version makes them.';
 revoke all on function graphium_private._protect_graph(uuid) from public;
+grant execute on function graphium_private._protect_graph(uuid) to graphium_keeper;
 
 -- AGE finds its own operators by the search path, hence ag_catalog in it.
 create or replace function graphium_private._create_graph(p_tenant_id uuid) returns void
@@ -127,3 +136,18 @@ $drop_graph$;
 comment on function graphium_private._drop_graph(uuid) is 'Drops the tenant''s graph, sound, damaged or missing.';
 revoke all on function graphium_private._drop_graph(uuid) from public;
 grant execute on function graphium_private._drop_graph(uuid) to graphium_keeper;
+
+set local role graphium_keeper;
+
+create or replace function graphium_private._protect_graphs() returns void
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+as $protect_graphs$
+begin
+  perform graphium_private._protect_graph(t.id)
+     from graphium.tenants t
+    where to_regnamespace(graphium_private._graph_name(t.id)::text) is not null
+    order by t.id;
+end
+$protect_graphs$;
+comment on function graphium_private._protect_graphs() is 'Grants and policies of every tenant''s graph.';
+revoke all on function graphium_private._protect_graphs() from public;
