@@ -41,7 +41,7 @@ def test_short_plain_text_is_identified(text: str) -> None:
         "Ada \u0007likes tea.",  # control characters are thrown away
         "git add .",  # spaces are: "git add."
         "so-called 'friends'",
-        "Ada likes tea, Bob likes milk, Eve likes juice, and Dan likes water.",  # more than 12 word pieces
+        "Ada likes tea, Bob likes milk, Eve likes juice, and Dan likes water.",  # more than 10 word pieces
         "x" * 150,  # one unknown token
     ],
 )
