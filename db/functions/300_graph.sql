@@ -7,11 +7,12 @@
 -- chance of 0.2 %; the second one's insert then fails with MG009 and a new attempt, having a new uuid, succeeds.
 --
 -- Label tables carry two plain columns beside AGE's own, inherited from the two parents of all label tables:
---   family_id        the family that the row hangs on (a Family: itself)
+--   anchor_id        what must be seen for the row to be seen: the family that it hangs on (a Family: itself), or, for a
+--                    Specimen, which may be seen without its family, the tenant
 --   required_scopes  the audience of the specimen among vertex or edge ends; open for everything else
--- from which one policy, the same on all eight tables, tells whether the caller sees the row: he sees its family, and
--- he holds a scope of its specimen. The family's own audience is not copied: changing it changes nothing here.
--- The parents need the policy too: a pattern without a label reads the children through them.
+-- from which one policy, the same on all eight tables, tells whether the caller sees the row. The family's own audience is
+-- not copied: changing it changes nothing here. The parents need the policy too: a pattern without a label reads the
+-- children through them.
 set local role graphium_owner;
 
 create or replace function graphium_private._graph_name(p_tenant_id uuid) returns name
@@ -33,17 +34,19 @@ comment on function graphium_private._graph_id(int, uuid) is 'The id that a rela
 revoke all on function graphium_private._graph_id(int, uuid) from public;
 grant execute on function graphium_private._graph_id(int, uuid) to graphium_keeper;
 
--- Policy helper: which families the caller may see, once per scan of a label table (a hashed sub-plan, not per row).
--- It reads dh_families as graphium_owner, under that table's own policy: there is one rule, and it is written there.
-create or replace function graphium_private.visible_family_ids(p_tenant_id uuid) returns setof uuid
+-- Policy helper, evaluated once per scan of a label table (a hashed sub-plan), not per row. It reads tables as
+-- graphium_owner, under their own policies: there is one rule, and it is written there.
+create or replace function graphium_private.visible_anchors(p_tenant_id uuid) returns setof uuid
   language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp rows 100
-as $visible_family_ids$
+as $visible_anchors$
   select f.id from graphium.dh_families f where f.tenant_id = p_tenant_id
-$visible_family_ids$;
-comment on function graphium_private.visible_family_ids(uuid) is
-  'Policy helper of the graphs: the families of that tenant that the caller may see; none of any tenant but his own.';
-revoke all on function graphium_private.visible_family_ids(uuid) from public;
-grant execute on function graphium_private.visible_family_ids(uuid) to graphium_cypher;
+  union all
+  select t.id from graphium.tenants t where t.id = p_tenant_id
+$visible_anchors$;
+comment on function graphium_private.visible_anchors(uuid) is
+  'Policy helper of the graphs: the families of that tenant that the caller may see, and its own id; nothing of any tenant but his own.';
+revoke all on function graphium_private.visible_anchors(uuid) from public;
+grant execute on function graphium_private.visible_anchors(uuid) to graphium_cypher;
 
 -- Raise the number in the comment that it leaves on the schema whenever this changes: graphs that bear it are not done again.
 create or replace function graphium_private._protect_graph(p_tenant_id uuid) returns void
@@ -70,7 +73,7 @@ begin
       execute format('drop policy if exists keeper_sees_all on %I.%I', v_graph, v_table);
     end if;
     execute format('create policy tenant_and_scope_isolation on %I.%I for select to graphium_cypher
-                      using (family_id in (select graphium_private.visible_family_ids(%L))
+                      using (anchor_id in (select graphium_private.visible_anchors(%L))
                              and graphium_private.is_visible(required_scopes, (select graphium_private.caller_scopes())))',
                    v_graph, v_table, p_tenant_id);
     execute format('create policy keeper_sees_all on %I.%I to graphium_keeper using (true) with check (true)', v_graph, v_table);
@@ -93,7 +96,7 @@ declare
 begin
   perform ag_catalog.create_graph(v_graph);
   for v_table in values ('_ag_label_vertex'), ('_ag_label_edge') loop
-    execute format('alter table %I.%I add column family_id uuid not null, add column required_scopes text[] not null default %L', v_graph, v_table, '{}');
+    execute format('alter table %I.%I add column anchor_id uuid not null, add column required_scopes text[] not null default %L', v_graph, v_table, '{}');
   end loop;
   -- All labels at once, and in this order: AGE numbers them from 3, and two sessions that made one at first use would collide.
   for v_table in values ('Family'), ('Genus'), ('Specimen') loop

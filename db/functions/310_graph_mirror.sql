@@ -72,7 +72,7 @@ begin
   else
     for v_tenant_id, v_wanted in select a.tenant_id, count(*) from added a group by a.tenant_id loop
       perform set_config('search_path', graphium_private._graph_path(v_tenant_id, true), true);
-      insert into "Family" (id, properties, family_id)
+      insert into "Family" (id, properties, anchor_id)
       select graphium_private._graph_id(3, a.id), ag_catalog.agtype_build_map('id', a.id::text, 'name', a.name), a.id
         from added a where a.tenant_id = v_tenant_id
       on conflict do nothing;
@@ -99,7 +99,7 @@ begin
     delete from "Family" v where v.id operator(ag_catalog.=) graphium_private._graph_id(3, old.id);
   end if;
   perform set_config('search_path', graphium_private._graph_path(new.tenant_id, true), true);
-  insert into "Family" (id, properties, family_id)
+  insert into "Family" (id, properties, anchor_id)
   values (graphium_private._graph_id(3, new.id), ag_catalog.agtype_build_map('id', new.id::text, 'name', new.name), new.id)
   on conflict do nothing;
   get diagnostics v_written = row_count;
@@ -141,13 +141,13 @@ begin
   if tg_op <> 'DELETE' then
     for v_tenant_id, v_wanted in select a.tenant_id, count(*) from added a group by a.tenant_id loop
       perform set_config('search_path', graphium_private._graph_path(v_tenant_id, true), true);
-      insert into "Genus" (id, properties, family_id)
+      insert into "Genus" (id, properties, anchor_id)
       select graphium_private._graph_id(4, a.id), ag_catalog.agtype_build_map('id', a.id::text, 'name', a.name), a.family_id
         from added a where a.tenant_id = v_tenant_id
       on conflict do nothing;
       get diagnostics v_written = row_count;
       perform graphium_private._require_mirrored(v_wanted, v_written);
-      insert into "HAS_GENUS" (id, start_id, end_id, family_id)
+      insert into "HAS_GENUS" (id, start_id, end_id, anchor_id)
       select graphium_private._graph_id(6, a.id), graphium_private._graph_id(3, a.family_id), graphium_private._graph_id(4, a.id), a.family_id
         from added a where a.tenant_id = v_tenant_id
       on conflict do nothing;
@@ -193,19 +193,19 @@ begin
   if tg_op <> 'DELETE' then
     for v_tenant_id, v_wanted in select a.tenant_id, count(*) from added a group by a.tenant_id loop
       perform set_config('search_path', graphium_private._graph_path(v_tenant_id, true), true);
-      insert into "Specimen" (id, properties, family_id, required_scopes)
-      select graphium_private._graph_id(5, a.id), ag_catalog.agtype_build_map('id', a.id::text, 'name', a.name), a.family_id, a.required_scopes
+      insert into "Specimen" (id, properties, anchor_id, required_scopes)
+      select graphium_private._graph_id(5, a.id), ag_catalog.agtype_build_map('id', a.id::text, 'name', a.name), v_tenant_id, a.required_scopes
         from added a where a.tenant_id = v_tenant_id
       on conflict do nothing;
       get diagnostics v_written = row_count;
       perform graphium_private._require_mirrored(v_wanted, v_written);
-      insert into "HAS_SPECIMEN" (id, start_id, end_id, family_id, required_scopes)
+      insert into "HAS_SPECIMEN" (id, start_id, end_id, anchor_id, required_scopes)
       select graphium_private._graph_id(7, a.id), graphium_private._graph_id(4, a.genus_id), graphium_private._graph_id(5, a.id), a.family_id, a.required_scopes
         from added a where a.tenant_id = v_tenant_id
       on conflict do nothing;
       get diagnostics v_written = row_count;
       perform graphium_private._require_mirrored(v_wanted, v_written);
-      insert into "CONTAINS_SPECIMEN" (id, start_id, end_id, family_id, required_scopes)
+      insert into "CONTAINS_SPECIMEN" (id, start_id, end_id, anchor_id, required_scopes)
       select graphium_private._graph_id(8, a.id), graphium_private._graph_id(3, a.family_id), graphium_private._graph_id(5, a.id), a.family_id, a.required_scopes
         from added a where a.tenant_id = v_tenant_id
       on conflict do nothing;

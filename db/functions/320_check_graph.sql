@@ -9,7 +9,7 @@ set local role graphium_keeper;
 -- What each relational row is in the graph: the mirror's triggers say the same about the rows of one statement.
 create or replace function graphium_private._expected_graph(p_tenant_id uuid)
   returns table (label name, row_id uuid, id ag_catalog.graphid, start_id ag_catalog.graphid, end_id ag_catalog.graphid,
-                 properties ag_catalog.agtype, family_id uuid, required_scopes text[])
+                 properties ag_catalog.agtype, anchor_id uuid, required_scopes text[])
   language sql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $expected_graph$
   select 'Family'::name, f.id, graphium_private._graph_id(3, f.id), null::ag_catalog.graphid, null::ag_catalog.graphid, ag_catalog.agtype_build_map('id', f.id::text, 'name', f.name), f.id, '{}'::text[]
@@ -18,7 +18,7 @@ as $expected_graph$
   select 'Genus', g.id, graphium_private._graph_id(4, g.id), null::ag_catalog.graphid, null::ag_catalog.graphid, ag_catalog.agtype_build_map('id', g.id::text, 'name', g.name), g.family_id, '{}'::text[]
     from graphium.dh_genera g where g.tenant_id = p_tenant_id
   union all
-  select 'Specimen', s.id, graphium_private._graph_id(5, s.id), null::ag_catalog.graphid, null::ag_catalog.graphid, ag_catalog.agtype_build_map('id', s.id::text, 'name', s.name), s.family_id, s.required_scopes
+  select 'Specimen', s.id, graphium_private._graph_id(5, s.id), null::ag_catalog.graphid, null::ag_catalog.graphid, ag_catalog.agtype_build_map('id', s.id::text, 'name', s.name), s.tenant_id, s.required_scopes
     from graphium.dh_specimens s where s.tenant_id = p_tenant_id
   union all
   select 'HAS_GENUS', g.id, graphium_private._graph_id(6, g.id), graphium_private._graph_id(3, g.family_id), graphium_private._graph_id(4, g.id),
@@ -78,8 +78,8 @@ begin
         (t.relowner <> 'graphium_owner'::regrole, 'the table belongs to another role than graphium_owner'),
         (not t.is_guarded, 'row-level security is not forced'),
         (t.policies <> '{keeper_sees_all,tenant_and_scope_isolation}', 'it has other policies than keeper_sees_all and tenant_and_scope_isolation'),
-        (t.columns <> case w.kind when 'v' then '{family_id,id,properties,required_scopes}'::text[]
-                        else '{end_id,family_id,id,properties,required_scopes,start_id}' end, 'it has other columns')
+        (t.columns <> case w.kind when 'v' then '{anchor_id,id,properties,required_scopes}'::text[]
+                        else '{anchor_id,end_id,id,properties,required_scopes,start_id}' end, 'it has other columns')
       ) as found(is_so, detail)
      where found.is_so
      order by 1, 2;
@@ -105,13 +105,13 @@ begin
   end if;
   return query execute format($compare$
     with vertices as (
-      select c.relname as label, v.id, v.properties, v.family_id, v.required_scopes
+      select c.relname as label, v.id, v.properties, v.anchor_id, v.required_scopes
         from %1$I._ag_label_vertex v join pg_catalog.pg_class c on c.oid = v.tableoid
     ), edges as (
-      select c.relname as label, e.id, e.start_id, e.end_id, e.properties, e.family_id, e.required_scopes
+      select c.relname as label, e.id, e.start_id, e.end_id, e.properties, e.anchor_id, e.required_scopes
         from %1$I._ag_label_edge e join pg_catalog.pg_class c on c.oid = e.tableoid
     ), actual as (
-      select v.label, v.id, null::graphid as start_id, null::graphid as end_id, v.properties, v.family_id, v.required_scopes from vertices v
+      select v.label, v.id, null::graphid as start_id, null::graphid as end_id, v.properties, v.anchor_id, v.required_scopes from vertices v
       union all
       select e.* from edges e
     ), compared as (
@@ -119,7 +119,7 @@ begin
              e.id as expected_id, a.id as actual_id,
              a.properties <> e.properties as other_properties, a.properties,
              (a.start_id, a.end_id) is distinct from (e.start_id, e.end_id) as other_ends,
-             (a.family_id, a.required_scopes) is distinct from (e.family_id, e.required_scopes) as other_audience
+             (a.anchor_id, a.required_scopes) is distinct from (e.anchor_id, e.required_scopes) as other_audience
         from graphium_private._expected_graph($1) e
         full join actual a on a.label = e.label and a.id = e.id
     )

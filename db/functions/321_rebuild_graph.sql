@@ -32,15 +32,15 @@ begin
   perform graphium_private._drop_graph(v_tenant_id);
   perform graphium_private._create_graph(v_tenant_id);
   foreach v_label in array '{Family,Genus,Specimen}'::text[] loop
-    execute format('insert into %I.%I (id, properties, family_id, required_scopes)
-                    select e.id, e.properties, e.family_id, e.required_scopes from graphium_private._expected_graph($1) e where e.label = $2', v_graph, v_label)
+    execute format('insert into %I.%I (id, properties, anchor_id, required_scopes)
+                    select e.id, e.properties, e.anchor_id, e.required_scopes from graphium_private._expected_graph($1) e where e.label = $2', v_graph, v_label)
       using v_tenant_id, v_label;
     get diagnostics v_rows = row_count;
     v_written := v_written + v_rows;
   end loop;
   foreach v_label in array '{HAS_GENUS,HAS_SPECIMEN,CONTAINS_SPECIMEN}'::text[] loop
-    execute format('insert into %I.%I (id, start_id, end_id, properties, family_id, required_scopes)
-                    select e.id, e.start_id, e.end_id, e.properties, e.family_id, e.required_scopes from graphium_private._expected_graph($1) e where e.label = $2', v_graph, v_label)
+    execute format('insert into %I.%I (id, start_id, end_id, properties, anchor_id, required_scopes)
+                    select e.id, e.start_id, e.end_id, e.properties, e.anchor_id, e.required_scopes from graphium_private._expected_graph($1) e where e.label = $2', v_graph, v_label)
       using v_tenant_id, v_label;
     get diagnostics v_rows = row_count;
     v_written := v_written + v_rows;
