@@ -88,7 +88,9 @@ def test_null_has_no_kind(conn: Connection) -> None:
 @pytest.mark.parametrize("unit", ["a", " ", "so ", "I really ", "if you ", ".", "é"])
 def test_long_lines_are_fast(conn: Connection, unit: str) -> None:
     line = unit * (100_000 // len(unit))
-    in_sql(conn, [line])
-    start = time.perf_counter()
-    in_sql(conn, [line])
-    assert time.perf_counter() - start < 0.05
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        in_sql(conn, [line])
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.05
