@@ -153,7 +153,7 @@ def test_a_renamed_file_takes_its_functions_along(blank: Blank, small: SmallTree
         ("policies/010_p.sql", POLICY + "drop policy tenant_and_scope_isolation on graphium.t;", "is missing"),
         ("functions/010_f.sql", FUNCTION + "drop function graphium.f();", "1 in the tree, 0 in the database"),
         ("functions/010_f.sql", FUNCTION.replace("pg_catalog, pg_temp", "''"), r"must end in pg_temp, and is \"\":"),
-        ("functions/010_f.sql", NO_PATH + "grant execute on function graphium.f() to graphium_reader;", "and is not set"),
+        ("functions/010_f.sql", NO_PATH + "grant execute on function graphium.f() to graphium_app;", "and is not set"),
         ("functions/010_f.sql", FUNCTION.replace("revoke", "-- revoke"), "everybody may execute it"),
         ("migrations/0002_u.sql", "create table graphium_private.u (); drop table if exists graphium_private.u;"
          "create table graphium_private.w ();", None),
