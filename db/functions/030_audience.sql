@@ -3,7 +3,7 @@ set local role graphium_owner;
 
 -- The three rules below have bodies that are parsed when they are made, so no search_path can reach into them, and no
 -- SET, so that they are inlined into policies and queries. In is_visible the caller's scopes stand once: a sub-select in
--- an argument that is used twice would not be inlined. NULL scopes are an admin's.
+-- an argument that is used twice would not be inlined; neither would a STRICT function be. NULL scopes are an admin's.
 create or replace function graphium_private.is_visible(required_scopes text[], caller_scopes text[]) returns boolean
   language sql immutable parallel safe security invoker
   return cardinality(required_scopes) = 0
@@ -15,7 +15,7 @@ revoke all on function graphium_private.is_visible(text[], text[]) from public;
 grant execute on function graphium_private.is_visible(text[], text[]) to graphium_reader, graphium_owner, graphium_keeper, graphium_cypher;
 
 create or replace function graphium_private._audience(required_scopes text[]) returns text[]
-  language sql immutable strict parallel safe security invoker
+  language sql immutable parallel safe security invoker
   return case when 'public' = any (required_scopes) then '{}'::text[] else required_scopes end;
 comment on function graphium_private._audience(text[]) is
   'Canonical form of stored (sorted, distinct) scopes: audiences are the same exactly when these are equal.';
@@ -23,7 +23,7 @@ revoke all on function graphium_private._audience(text[]) from public;
 grant execute on function graphium_private._audience(text[]) to graphium_keeper;
 
 create or replace function graphium_private._audience_includes(wider text[], narrower text[]) returns boolean
-  language sql immutable strict parallel safe security invoker
+  language sql immutable parallel safe security invoker
   return cardinality(graphium_private._audience(wider)) = 0
       or (cardinality(graphium_private._audience(narrower)) > 0 and narrower <@ wider);
 comment on function graphium_private._audience_includes(text[], text[]) is
