@@ -319,6 +319,14 @@ class AsyncGraphium:
         """Remove a symbiosis."""
         return await self._run(calls.unlink_symbiosis(id))
 
+    async def check_graph(self, tenant: str | None = None) -> list[models.GraphFault]:
+        """Where the graph differs from the rows; empty when healthy. None: the caller's tenant."""
+        return await self._run(calls.check_graph(tenant))
+
+    async def rebuild_graph(self, tenant: str | None = None) -> int:
+        """Make the graph anew from the rows, as is due after `pg_restore`. Returns its vertices and edges."""
+        return await self._run(calls.rebuild_graph(tenant))
+
     async def check_memory(self, tenant: str | None = None) -> list[models.MemoryFault]:
         """Where counts, sums, summaries differ from the statements; empty when healthy. None: the caller's tenant."""
         return await self._run(calls.check_memory(tenant))

@@ -528,8 +528,18 @@ def unlink_symbiosis(id: UUID | str) -> Call[None]:
     return Call(_UNLINK_SYMBIOSIS, {"id": _uuid("id", id)}, _nothing)
 
 
+_CHECK_GRAPH = _sql("check_graph", _columns(models.GraphFault), tenant="text")
+_REBUILD_GRAPH = _sql("rebuild_graph", tenant="text")
 _CHECK_MEMORY = _sql("check_memory", _columns(models.MemoryFault), tenant="text")
 _MAINTENANCE_PLAN = _sql("maintenance_plan", _columns(models.MaintenanceStep))
+
+
+def check_graph(tenant: str | None = None) -> Call[list[models.GraphFault]]:
+    return Call(_CHECK_GRAPH, {"tenant": _text("tenant", tenant)}, _rows_as(models.GraphFault))
+
+
+def rebuild_graph(tenant: str | None = None) -> Call[int]:
+    return Call(_REBUILD_GRAPH, {"tenant": _text("tenant", tenant)}, _scalar)
 
 
 def check_memory(tenant: str | None = None) -> Call[list[models.MemoryFault]]:

@@ -317,6 +317,14 @@ class Graphium:
         """Remove a symbiosis."""
         return self._run(calls.unlink_symbiosis(id))
 
+    def check_graph(self, tenant: str | None = None) -> list[models.GraphFault]:
+        """Where the graph differs from the rows; empty when healthy. None: the caller's tenant."""
+        return self._run(calls.check_graph(tenant))
+
+    def rebuild_graph(self, tenant: str | None = None) -> int:
+        """Make the graph anew from the rows, as is due after `pg_restore`. Returns its vertices and edges."""
+        return self._run(calls.rebuild_graph(tenant))
+
     def check_memory(self, tenant: str | None = None) -> list[models.MemoryFault]:
         """Where counts, sums, summaries differ from the statements; empty when healthy. None: the caller's tenant."""
         return self._run(calls.check_memory(tenant))

@@ -182,6 +182,16 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphFault:
+    """One row of `check_graph`: a vertex or an edge that is not what its row says."""
+
+    problem: str
+    label: str | None
+    id: UUID | None
+    detail: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryFault:
     """One row of `check_memory`: something derived that is not what its statements say."""
 

@@ -122,16 +122,28 @@ def principal_remove(session: Session, role: str, as_json: bool) -> None:
 
 @click.command(
     short_help="Make and drop vector indexes as tenants grow.",
-    epilog=examples("graphium maintain --dry-run\ngraphium maintain"),
+    epilog=examples("graphium maintain --dry-run\ngraphium maintain\ngraphium maintain --rebuild-graphs"),
 )
 @click.option("--dry-run", is_flag=True, help="Print the statements instead.")
+@click.option("--rebuild-graphs", is_flag=True, help="Make the graph of every tenant anew instead: after pg_restore.")
 @admin_options
-def maintain(session: Session, dry_run: bool, as_json: bool) -> None:
+def maintain(session: Session, dry_run: bool, rebuild_graphs: bool, as_json: bool) -> None:
     """Give grown tenants their vector index, take it from shrunken ones, clear away broken builds.
 
     Runs the statements of graphium.maintenance_plan() one by one. Nothing is blocked meanwhile; a run that is broken
     off is simply run again. The login is a member of graphium_admin that may act as graphium_owner.
     """
+    if rebuild_graphs:
+        if dry_run:
+            raise click.UsageError("Give --dry-run or --rebuild-graphs, one of them.")
+        with session.admin() as memory:
+            rebuilt = {tenant.slug: memory.rebuild_graph(tenant.slug) for tenant in memory.list_tenants()}
+        if as_json:
+            print_json({"rebuilt": rebuilt})
+        else:
+            for slug, size in rebuilt.items():
+                done(f"Graph of tenant {shown(slug)} rebuilt: {size} vertices and edges")
+        return
     with psycopg.connect(session.operator_dsn(), autocommit=True, application_name="graphium maintain") as connection:
         call = calls.maintenance_plan()
         with errors.translated():

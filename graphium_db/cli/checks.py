@@ -36,7 +36,7 @@ def run(dsn: str, tenant: str | None) -> list[Finding]:
             return findings
         for check in (_deployment, _catalog, _age_grants, _application_grants, _login):
             findings += check(conn)
-    return findings + list(_data(dsn, tenant))
+    return findings + (list(_data(dsn, tenant)) if tenant is not None else [])
 
 
 def _one(conn: Connection, query: bytes) -> Any:
@@ -143,7 +143,7 @@ def _login(conn: Connection) -> Iterator[Finding]:
     )
 
 
-def _data(dsn: str, tenant: str | None) -> Iterator[Finding]:
+def _data(dsn: str, tenant: str) -> Iterator[Finding]:
     with Graphium(dsn, tenant=tenant) as memory:
         checks: dict[str, Callable[[], list[Any]]] = {
             "graph": memory.check_graph,
@@ -160,4 +160,5 @@ def _data(dsn: str, tenant: str | None) -> Iterator[Finding]:
             if not faults:
                 yield Finding(name, "ok", "no difference found")
             for fault in faults[:SHOWN]:
-                yield Finding(name, "fault", str(fault), "rebuild_graph() mends a graph.")
+                found = ", ".join(str(value) for value in (fault.problem, fault.detail) if value)
+                yield Finding(name, "fault", found, "graphium maintain --rebuild-graphs mends graphs.")

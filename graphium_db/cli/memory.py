@@ -291,7 +291,8 @@ def tree(session: Session, ids: bool, as_json: bool) -> None:
         levels = [(row.family, row.family_id), (row.genus, row.genus_id), (row.specimen, row.specimen_id)]
         while len(levels) > 1 and levels[-1][1] is None:
             levels.pop()
-        parent, key = root, ()
+        parent = root
+        key: tuple[UUID | None, ...] = ()
         for depth, (name, id) in enumerate(levels, start=1):
             key = (*key, id)
             if key not in nodes:

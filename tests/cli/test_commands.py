@@ -10,7 +10,7 @@ import pytest
 from graphium_db import errors
 from graphium_db.cli.main import _OF_ERROR, cli
 from tests.cli.conftest import Ran
-from tests.support.databases import Database
+from tests.support.databases import Database, grant_deployer
 
 Run = Callable[..., Ran]
 
@@ -66,20 +66,59 @@ def test_doctor_finds_nothing_then_something(db: Database, run: Run) -> None:
     assert [finding for finding in healthy.json if finding["level"] == "fault"] == []
     assert healthy.code == 0
     superuser = db.connect()
-    superuser.execute("alter table graphium.kg_statements no force row level security")
-    superuser.execute("grant insert on graphium.kg_statements to graphium_app")
-    superuser.execute("grant execute on function ag_catalog.age_tail(agtype) to public")
     try:
+        superuser.execute("alter table graphium.kg_statements no force row level security")
+        superuser.execute("grant insert on graphium.kg_statements to graphium_app")
+        superuser.execute('grant execute on function ag_catalog.age_tail(variadic "any") to public')
         ran = run("doctor", "--dsn", dsn, "--json")
     finally:
         superuser.execute("alter table graphium.kg_statements force row level security")
         superuser.execute("revoke insert on graphium.kg_statements from graphium_app")
-        superuser.execute("revoke execute on function ag_catalog.age_tail(agtype) from public")
+        superuser.execute('revoke execute on function ag_catalog.age_tail(variadic "any") from public')
     assert ran.code == 6
     faults = {finding["check"]: finding["found"] for finding in ran.json if finding["level"] == "fault"}
     assert set(faults) == {"row-level security", "table grants", "ag_catalog"}
     assert "kg_statements" in faults["row-level security"]
     assert faults["table grants"] == "insert on graphium.kg_statements to graphium_app"
+
+
+@pytest.mark.damages_on_purpose
+def test_maintain_mends_a_damaged_graph(db: Database, acme: str, filled: str, run: Run) -> None:
+    dsn = db.dsn("admin")
+    superuser = db.connect()
+    row = superuser.execute("select graph_name from graphium.tenants where slug = %s", [acme]).fetchone()
+    assert row is not None
+    superuser.execute("load 'age'")
+    superuser.execute(f'delete from {row[0]}."HAS_GENUS"'.encode())
+    ran = run("doctor", "--dsn", dsn, "--tenant", acme, "--json")
+    assert ran.code == 6
+    assert len([finding for finding in ran.json if (finding["check"], finding["level"]) == ("graph", "fault")]) == 3
+    rebuilt = run("maintain", "--dsn", dsn, "--rebuild-graphs", "--json").json["rebuilt"]
+    # 3 families, 3 genera and 3 specimens; each genus hangs on 1 edge, each specimen on 2
+    assert rebuilt[acme] == 9 + 3 + 6
+    assert run("doctor", "--dsn", dsn, "--tenant", acme).code == 0
+
+
+def test_maintain(db: Database, tenant: str, run: Run, environment: pytest.MonkeyPatch) -> None:
+    superuser = db.connect()
+    assert run("maintain", "--dsn", db.dsn("admin")).out == "Nothing to do.\n"
+    superuser.execute("update graphium_private.settings set value = 1 where name = 'hnsw_min_embeddings'")
+    superuser.execute("update graphium_private.settings set value = 1 where name = 'hnsw_drop_below'")
+    login = db.login("graphium_admin")
+    grant_deployer(superuser, db.cluster.role(login))
+    line = {"family": "f", "genus": "g", "specimen": "s", "content": "c", "embedding": [1.0] + [0.0] * 383}
+    app = ("--dsn", db.dsn("app"), "--tenant", tenant)
+    assert run("ingest", *app, "--jsonl", "-", stdin=json.dumps(line)).code == 0
+    (create,) = [
+        line for line in run("maintain", "--dsn", db.dsn(login), "--dry-run").out.splitlines() if "create index" in line
+    ]
+    assert create.endswith(";")
+    assert run("maintain", "--dsn", db.dsn("admin")).code == 4  # an admin who may not act as the owner
+    ran = run("maintain", "--dsn", db.dsn(login))
+    assert (ran.code, ran.out) == (0, "1 indexes changed\n")
+    assert f"create index for tenant {tenant}" in ran.err
+    assert run("maintain", "--dsn", db.dsn(login), "--json").json == {"ran": True, "steps": []}
+    superuser.execute("update graphium_private.settings set value = 10000 where name = 'hnsw_min_embeddings'")
 
 
 def test_doctor_checks_a_tenant_s_data_as_an_admin(db: Database, tenant: str, run: Run) -> None:
