@@ -61,6 +61,30 @@ comment on function graphium_private._write_filter(text, text, uuid[], text[], t
   'SQL conditions on a row r of kg_statements or kg_embeddings for the filters that are not NULL.';
 revoke all on function graphium_private._write_filter(text, text, uuid[], text[], text[], timestamptz, timestamptz) from public;
 
+-- Sorting is switched off, so that rows are read newest first from an index until there are enough, whatever the planner
+-- expects filters and audiences to admit. One taxon at a time, because each has its own place in the index.
+create or replace function graphium_private._newest(p_tenant_id uuid, p_level text, p_ids uuid[], p_filter text, p_after uuid, p_count int) returns uuid[]
+  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp set enable_sort = off
+as $newest$
+-- @plpgsql_check_options: security_warnings = off
+-- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)
+declare
+  v_query text := format('select r.id from graphium.kg_statements r where r.tenant_id = %L::uuid %s%s%s order by r.id desc limit %s', p_tenant_id, p_filter,
+    case when p_after is not null then format(' and r.id < %L::uuid', p_after) end,
+    case when p_level is not null then format(' and r.%I = t.id', p_level || '_id') end, p_count);
+  v_newest uuid[];
+begin
+  if p_level is not null then
+    v_query := format('select r.id from unnest(%L::uuid[]) as t(id), lateral (%s) as r order by r.id desc limit %s', p_ids, v_query, p_count);
+  end if;
+  execute format('select array(%s)', v_query) into v_newest;
+  return v_newest;
+end
+$newest$;
+comment on function graphium_private._newest(uuid, text, uuid[], text, uuid, int) is
+  'Ids of the newest visible statements (of the given taxa) that the filter admits, after an id, newest first.';
+revoke all on function graphium_private._newest(uuid, text, uuid[], text, uuid, int) from public;
+
 create or replace function graphium_private._require_between(p_argument text, p_value int, p_least int, p_most int) returns void
   language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $require_between$

@@ -23,22 +23,14 @@ declare
   v_tenant_id uuid := graphium_private._require_caller();
   v_taxa record := graphium_private._find_taxa(v_tenant_id,
     case when family is not null then array[family] end, case when genus is not null then array[genus] end, case when specimen is not null then array[specimen] end);
-  v_page text;
   v_ids uuid[];
   v_superseded uuid[];
 begin
   perform graphium_private._require_between('page_size', page_size, 1, 1000);
 
-  v_page := format('select r.id from graphium.kg_statements r where r.tenant_id = %L::uuid %s%s%s', v_tenant_id,
+  v_ids := graphium_private._newest(v_tenant_id, v_taxa.level, v_taxa.ids,
     graphium_private._write_filter('kg_statements', case when statement_ids is not null then 'statement' end, statement_ids, memory_types, layer_kinds, since, until),
-    case when after is not null then format(' and r.id < %L::uuid', after) end,
-    -- one taxon at a time, so that each is read newest first from its index
-    case when v_taxa.level is not null then format(' and r.%I = t.id', v_taxa.level || '_id') end)
-    || format(' order by r.id desc limit %s', page_size);
-  if v_taxa.level is not null then
-    v_page := format('select r.id from unnest(%L::uuid[]) as t(id), lateral (%s) as r order by r.id desc limit %s', v_taxa.ids, v_page, page_size);
-  end if;
-  execute format('select array(%s)', v_page) into v_ids;
+    after, page_size);
   v_superseded := graphium_private._superseded(v_tenant_id, v_ids);
 
   return query

@@ -19,8 +19,6 @@ create or replace function graphium.wake_up_context(token_budget int = 800, fami
   returns table ("position" int, statement_id uuid, content text, family text, genus text, specimen text, memory_type text, tokens int, running_tokens int)
   language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp set jit = off
 as $wake_up_context$
--- @plpgsql_check_options: security_warnings = off
--- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)
 #variable_conflict use_column
 declare
   v_tenant_id uuid := graphium_private._require_caller();
@@ -37,11 +35,8 @@ begin
   v_window := greatest(graphium_private._setting('wake_up_window'), token_budget);
 
   loop -- once, unless so much is superseded that the window is not full
-    execute format('select array(select r.id from graphium.kg_statements r
-                                  where r.tenant_id = %1$L::uuid and r.layer_kind = ''preloaded'' and ceil(char_length(r.content) / 4.0) <= %2$s %3$s %4$s
-                                  order by r.id desc limit %5$s)',
-                   v_tenant_id, token_budget, graphium_private._write_filter('kg_statements', v_taxa.level, v_taxa.ids, null, null, null, null),
-                   case when v_page is not null then format(' and r.id < %L::uuid', v_page[v_window]) end, v_window) into v_page;
+    v_page := graphium_private._newest(v_tenant_id, v_taxa.level, v_taxa.ids,
+      format(' and r.layer_kind = ''preloaded'' and ceil(char_length(r.content) / 4.0) <= %s', token_budget), v_page[v_window], v_window);
     v_superseded := graphium_private._superseded(v_tenant_id, v_page);
     v_candidates := v_candidates || case when v_superseded = '{}' then v_page
                                          else array(select p.id from unnest(v_page) with ordinality as p(id, n) where p.id <> all (v_superseded) order by p.n) end;

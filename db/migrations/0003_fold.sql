@@ -94,18 +94,3 @@ comment on function graphium_private.fold_hash_v1(text) is 'The first 16 bytes o
 
 revoke all on function graphium_private.fold_v1(text), graphium_private.fold_hash_v1(text) from public;
 grant execute on function graphium_private.fold_v1(text), graphium_private.fold_hash_v1(text) to graphium_keeper;
-
--- The lexical document. A tsvector holds at most 1 MB of distinct words: of a text beyond that, words found in its
--- first 200,000 characters count.
-create function graphium_private.lexemes_v1(content text) returns tsvector
-  language plpgsql immutable strict parallel safe security invoker set search_path = pg_catalog, pg_temp
-as $lexemes$
-begin
-  return to_tsvector('pg_catalog.english', content);
-exception when program_limit_exceeded then
-  return to_tsvector('pg_catalog.english', left(content, 200000));
-end
-$lexemes$;
-comment on function graphium_private.lexemes_v1(text) is 'The words of a statement as a search document.';
-revoke all on function graphium_private.lexemes_v1(text) from public;
-grant execute on function graphium_private.lexemes_v1(text) to graphium_keeper;

@@ -24,7 +24,6 @@ create table graphium.kg_statements (
   position bigint,
   metadata jsonb not null default '{}',
   content_hash bytea not null generated always as (graphium_private.fold_hash_v1(content)) stored,
-  lexemes tsvector not null generated always as (graphium_private.lexemes_v1(content)) stored,
   primary key (tenant_id, id),
   unique (tenant_id, family_id, id), -- referenced by symbioses
   foreign key (tenant_id, family_id, genus_id, specimen_id)
@@ -41,6 +40,8 @@ create index kg_statements_in_specimen on graphium.kg_statements (tenant_id, spe
 create index kg_statements_in_genus on graphium.kg_statements (tenant_id, genus_id, id);
 create index kg_statements_of_source on graphium.kg_statements (tenant_id, source, position) where source is not null;
 create index kg_statements_preloaded on graphium.kg_statements (tenant_id, id) where layer_kind = 'preloaded';
+create index kg_statements_preloaded_in_family on graphium.kg_statements (tenant_id, family_id, id) where layer_kind = 'preloaded';
+create index kg_statements_preloaded_in_specimen on graphium.kg_statements (tenant_id, specimen_id, id) where layer_kind = 'preloaded';
 comment on table graphium.kg_statements is 'ContextStatement: one atomic sentence about a specimen (class acaso:MemoryStatement).';
 comment on column graphium.kg_statements.content is 'The sentence, as it was given. Never changes (MG003): forget the statement and ingest the new wording.';
 comment on column graphium.kg_statements.memory_type is 'fact, event, discovery, preference, advice or decision.';
