@@ -93,6 +93,7 @@ as $create_graph$
 declare
   v_graph name := graphium_private._graph_name(p_tenant_id);
   v_table name;
+  v_column name;
 begin
   perform ag_catalog.create_graph(v_graph);
   for v_table in values ('_ag_label_vertex'), ('_ag_label_edge') loop
@@ -108,13 +109,14 @@ begin
   if ag_catalog._label_id(v_graph, 'Family') <> 3 or ag_catalog._label_id(v_graph, 'CONTAINS_SPECIMEN') <> 8 then
     raise exception 'this version of Apache AGE numbers labels in a way that the graph mirror does not know';
   end if;
-  -- AGE 1.7 makes primary keys of vertices, 1.5 none.
-  for v_table in
-    select c.relname from pg_catalog.pg_class c
-     where c.relnamespace = v_graph::text::regnamespace and c.relkind = 'r'
-       and not exists (select from pg_catalog.pg_index i where i.indrelid = c.oid and i.indisprimary)
+  -- AGE 1.7 indexes the ids of vertices and the ends of edges, 1.5 nothing.
+  for v_table, v_column in
+    select c.relname, a.attname
+      from pg_catalog.pg_class c join pg_catalog.pg_attribute a on a.attrelid = c.oid
+     where c.relnamespace = v_graph::text::regnamespace and c.relkind = 'r' and c.relname !~ '^_' and a.attname in ('id', 'start_id', 'end_id')
+       and not exists (select from pg_catalog.pg_index i where i.indrelid = c.oid and i.indkey[0] = a.attnum)
   loop
-    execute format('alter table %I.%I add primary key (id)', v_graph, v_table);
+    execute format(case v_column when 'id' then 'alter table %I.%I add primary key (%I)' else 'create index on %I.%I (%I)' end, v_graph, v_table, v_column);
   end loop;
   perform graphium_private._protect_graph(p_tenant_id);
 end

@@ -1,0 +1,55 @@
+-- Who may call what in ag_catalog, compared with what db/bootstrap.sql grants. `alter extension age update` gives each new
+-- function to everybody; then a superuser runs db/bootstrap.sql again. Called by graphium doctor.
+set local role graphium_keeper;
+
+-- The same names as in db/bootstrap.sql, which runs before there are functions (a test compares the two).
+create or replace function graphium_private._ag_catalog_grants() returns table (grantee name, names text)
+  language sql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
+as $ag_catalog_grants$
+  values
+    ('graphium_owner', '_label_id create_elabel create_graph create_vlabel'),
+    ('graphium_keeper', '_graphid agtype_build_map agtype_ne graphid_eq'),
+    ('graphium_cypher', '_ag_enforce_edge_uniqueness _ag_enforce_edge_uniqueness2 _ag_enforce_edge_uniqueness3 _ag_enforce_edge_uniqueness4
+      _agtype_build_edge _agtype_build_path _agtype_build_vertex _label_name
+      age_abs age_acos age_asin age_atan age_atan2 age_avg age_ceil age_collect age_cos age_cot age_degrees age_e age_end_id age_eq_tilde
+      age_exists age_exp age_floor age_head age_id age_isempty age_keys age_label age_labels age_last age_left age_length age_log age_log10
+      age_ltrim age_max age_min age_nodes age_percentilecont age_percentiledisc age_pi age_properties age_radians age_rand age_range
+      age_relationships age_replace age_reverse age_right age_round age_rtrim age_sign age_sin age_size age_split age_sqrt age_start_id
+      age_stdev age_stdevp age_substring age_sum age_tail age_tan age_timestamp age_toboolean age_tofloat age_tointeger age_tolower
+      age_tostring age_toupper age_trim age_type age_unnest
+      agtype_access_operator agtype_access_slice agtype_add agtype_any_add agtype_any_div agtype_any_eq agtype_any_ge agtype_any_gt
+      agtype_any_le agtype_any_lt agtype_any_mod agtype_any_mul agtype_any_ne agtype_any_sub agtype_build_list agtype_build_map
+      agtype_build_map_nonull agtype_concat agtype_contains agtype_div agtype_eq agtype_ge agtype_gt agtype_in_operator agtype_le agtype_lt
+      agtype_mod agtype_mul agtype_ne agtype_neg agtype_pow agtype_string_match_contains agtype_string_match_ends_with
+      agtype_string_match_starts_with agtype_sub agtype_to_bool agtype_to_graphid agtype_to_int8 bool_to_agtype float8_to_agtype
+      graphid_eq int8_to_agtype')
+$ag_catalog_grants$;
+comment on function graphium_private._ag_catalog_grants() is 'Names of the functions of Apache AGE that our roles may execute, as db/bootstrap.sql grants them.';
+revoke all on function graphium_private._ag_catalog_grants() from public;
+
+create or replace function graphium_private._check_cypher_grants() returns table (problem text, function text)
+  language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+as $check_cypher_grants$
+  with wanted as (
+    select p.oid, g.grantee::text
+      from graphium_private._ag_catalog_grants() as g
+      join pg_proc p on p.proname = any (regexp_split_to_array(g.names, '\s+')) and p.pronamespace = 'ag_catalog'::regnamespace
+  ), present as (
+    select p.oid, case a.grantee when 0 then 'everybody' else pg_get_userbyid(a.grantee) end as grantee
+      from pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) as a
+     where p.pronamespace = 'ag_catalog'::regnamespace
+       and (a.grantee = 0 or pg_get_userbyid(a.grantee) in ('graphium_owner', 'graphium_keeper', 'graphium_cypher'))
+  )
+  select format('%s may execute it, and should not', e.grantee), e.oid::regprocedure::text from (table present except table wanted) as e
+  union all
+  select format('%s may not execute it, and should', m.grantee), m.oid::regprocedure::text from (table wanted except table present) as m
+  union all
+  select 'it is not marked leakproof: traversals are slow', p.oid::regprocedure::text
+    from pg_proc p
+   where p.pronamespace = 'ag_catalog'::regnamespace and p.proname in ('graphid_eq', 'graphid_lt', 'graphid_gt') and not p.proleakproof
+  order by 1, 2
+$check_cypher_grants$;
+comment on function graphium_private._check_cypher_grants() is
+  'What differs in ag_catalog from what db/bootstrap.sql makes of it: grants beyond it, or missing. Empty when right: graphium.cypher() can reach nothing else.';
+revoke all on function graphium_private._check_cypher_grants() from public;
+grant execute on function graphium_private._check_cypher_grants() to graphium_owner;
