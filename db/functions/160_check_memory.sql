@@ -48,6 +48,8 @@ begin
     from graphium.kg_statements s
     join graphium.dh_families f on f.tenant_id = s.tenant_id and f.id = s.family_id
    where s.tenant_id = v_tenant.id and s.content_hash <> graphium_private.fold_hash_v1(s.content)
+  union all
+  select 'words', null, c.statement_id, c.detail from graphium_private._check_postings(v_tenant.id) as c
    order by 1, 2, 3, 4;
 end
 $check_memory$;
