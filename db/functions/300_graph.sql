@@ -116,7 +116,11 @@ begin
      where c.relnamespace = v_graph::text::regnamespace and c.relkind = 'r' and c.relname !~ '^_' and a.attname in ('id', 'start_id', 'end_id')
        and not exists (select from pg_catalog.pg_index i where i.indrelid = c.oid and i.indkey[0] = a.attnum)
   loop
-    execute format(case v_column when 'id' then 'alter table %I.%I add primary key (%I)' else 'create index on %I.%I (%I)' end, v_graph, v_table, v_column);
+    if v_column = 'id' then
+      execute format('alter table %I.%I add primary key (id)', v_graph, v_table);
+    else
+      execute format('create index on %I.%I (%I)', v_graph, v_table, v_column);
+    end if;
   end loop;
   perform graphium_private._protect_graph(p_tenant_id);
 end

@@ -7,8 +7,14 @@ import pytest
 
 from tests.support.databases import Database
 
-# What it cannot know: the columns of a record that a dynamic query fills, in the triggers that move counters.
-UNKNOWABLE = 'record "v_delta" is not assigned yet'
+UNKNOWABLE = (
+    # The columns of a record that a dynamic query fills, in the triggers that move counters.
+    'record "v_delta" is not assigned yet',
+    # Label tables that the search path of the moment finds; tests/graph checks these triggers with a graph in their path.
+    *(f'relation "{label}" does not exist' for label in ("Family", "HAS_GENUS", "HAS_SPECIMEN")),
+    # A Cypher text goes to AGE between dollar quotes with a random tag, after its grammar was checked.
+    "graphium.cypher(text,jsonb): text type variable is not sanitized",
+)
 
 # A trigger function is checked against each table that it serves, with the transition tables of all its triggers there.
 CHECK = """
@@ -35,4 +41,4 @@ def test_plpgsql_check(db: Database, superuser: psycopg.Connection) -> None:
         pytest.skip("this server has no plpgsql_check: `make test-pg17` has")
     superuser.execute("create schema checks; create extension plpgsql_check schema checks")
     found = [row[0] for row in superuser.execute(CHECK)]
-    assert [f for f in found if UNKNOWABLE not in f] == []
+    assert [f for f in found if not any(known in f for known in UNKNOWABLE)] == []
