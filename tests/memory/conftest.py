@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -52,6 +53,18 @@ def new_tenant(admin: Connection) -> Callable[[int], str]:
         return slug
 
     return make
+
+
+@contextlib.contextmanager
+def hanging_up(database: Database) -> Iterator[None]:
+    """Closes the connections that are opened inside: a server has only so many."""
+    before = len(database._open)
+    try:
+        yield
+    finally:
+        for conn in database._open[before:]:
+            conn.close()
+        del database._open[before:]
 
 
 def ingest(

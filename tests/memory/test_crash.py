@@ -33,7 +33,7 @@ class OwnServer:
         self.server = pgserver.get_server(folder / "data", cleanup_mode="stop")
         with psycopg.connect(self.dsn("postgres", "postgres"), autocommit=True) as conn:
             # A commit lingers between its record and its flush: that is where we want to hit it.
-            for setting in ("commit_delay = 50000", "commit_siblings = 0", "max_connections = 40"):
+            for setting in ("commit_delay = 20000", "commit_siblings = 0", "max_connections = 40"):
                 conn.execute(f"alter system set {setting}".encode())
             conn.execute("create database crash")
             conn.execute("select pg_reload_conf()")
@@ -100,7 +100,7 @@ def test_killed_in_mid_commit(own: OwnServer) -> None:
         conn.execute("select graphium.create_tenant('acme', dimensions => 3)")
     acknowledged: list[str] = []
     attempted: list[str] = []
-    for _ in range(3):
+    for _ in range(2):
         writers = [Writer(own, n) for n in range(1, WRITERS + 1)]
         with psycopg.connect(own.dsn("postgres"), autocommit=True) as watcher:
             for writer in writers:

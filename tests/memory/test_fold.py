@@ -110,9 +110,14 @@ def test_agrees_with_python(boss: Connection, batch: list[str]) -> None:
     assert in_sql(boss, [unicodedata.normalize("NFD", t) for t in batch]) == folded
 
 
-def test_every_character_alone_and_in_a_word(boss: Connection) -> None:
-    every = [c for c in map(chr, range(1, sys.maxunicode + 1)) if unicodedata.category(c) not in ("Cn", "Cs", "Co", "Mn", "Mc", "So")]
-    given_ = every + [f"{c}x yZ{c}." for c in every]
+def test_every_character_in_a_word(boss: Connection) -> None:
+    """But for the ideographs and Hangul syllables, of which every hundredth."""
+    every = [
+        c
+        for n, c in enumerate(map(chr, range(1, sys.maxunicode + 1)))
+        if unicodedata.category(c) not in ("Cn", "Cs", "Co", "Mn", "Mc", "So") and (unicodedata.category(c) != "Lo" or n < 0x2E80 or n % 100 == 0)
+    ]
+    given_ = [f"{c}x yZ{c}. {c}" for c in every]
     wrong = [(t, s) for t, s in zip(given_, in_sql(boss, given_), strict=True) if s != fold(t)]
     assert wrong == []
 
