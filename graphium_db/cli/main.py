@@ -99,6 +99,11 @@ def exit_code(error: Exception) -> int:
 
 def explained(error: Exception) -> tuple[str, str | None]:
     """Message and hint."""
+    if isinstance(error, errors.NoTenantError):
+        return (
+            error.message,
+            "Pass --tenant, or set GRAPHIUM_TENANT; or log in as a principal (graphium principal add).",
+        )
     if isinstance(error, GraphiumError):
         return error.message, error.hint
     if isinstance(error, psycopg.Error):
@@ -115,13 +120,16 @@ def explained(error: Exception) -> tuple[str, str | None]:
 def _report(error: Exception, json_wanted: bool) -> int:
     message, hint = explained(error)
     if json_wanted:
-        state = error.sqlstate if isinstance(error, (GraphiumError, psycopg.Error)) else None
-        sys.stderr.write(as_json({"error": {"sqlstate": state, "message": message, "hint": hint}}) + "\n")
+        _report_json(error.sqlstate if isinstance(error, (GraphiumError, psycopg.Error)) else None, message, hint)
     else:
         say(f"Error: {message}", "bold red")
         if hint:
             say(f"Hint: {hint}")
     return exit_code(error)
+
+
+def _report_json(sqlstate: str | None, message: str, hint: str | None) -> None:
+    sys.stderr.write(as_json({"error": {"sqlstate": sqlstate, "message": message, "hint": hint}}) + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -135,7 +143,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.ClickException as error:
-        error.show()
+        if context.get("json"):
+            _report_json(None, error.format_message(), None)
+        else:
+            error.show()
         return USAGE
     except (KeyboardInterrupt, click.Abort):
         say("Interrupted.")

@@ -160,13 +160,16 @@ def test_exit_codes_of_a_process(graphium: Run, db: Database, tenant: str) -> No
     assert graphium("--version").code == 0
     assert graphium("nonsense").code == 2
     assert graphium("search").code == 2
+    assert "QUERY" in json.loads(graphium("search", "--json").err)["error"]["message"]
     ran = graphium("recall", "--tenant", "acme")  # no server was ever set up
     assert ran.code == 3
     assert "graphium up" in ran.err
     ran = graphium("recall", "--dsn", unreachable, "--tenant", "acme", "--json")
     assert ran.code == 3
     assert json.loads(ran.err)["error"]["sqlstate"] is None
-    assert graphium("recall", GRAPHIUM_DSN=db.dsn("app")).code == 4
+    ran = graphium("recall", GRAPHIUM_DSN=db.dsn("app"))
+    assert ran.code == 4
+    assert "--tenant" in ran.err
     assert graphium("recall", GRAPHIUM_DSN=db.dsn("app"), GRAPHIUM_TENANT="nobody").code == 4
     assert graphium("recall", GRAPHIUM_DSN=db.dsn("app"), GRAPHIUM_TENANT=tenant).code == 0
     assert graphium("recall", "--scope", "hr", GRAPHIUM_DSN=db.dsn("app")).code == 2  # a scope of nobody
