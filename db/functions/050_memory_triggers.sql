@@ -35,8 +35,8 @@ declare
   v_error double precision;
   v_length double precision;
 begin
-  is_precise := true;
-  if n = 0 then
+  is_precise := n = 0 or state is not null;
+  if n = 0 or state is null then
     return;
   end if;
   v_error := state[1] * mass * 2.0 ^ -53;
