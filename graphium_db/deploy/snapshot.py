@@ -34,8 +34,9 @@ select format(E'%s on %s\\n  %s for %s to %s\\n  using %s\\n  with check %s',
          case when p.polpermissive then 'permissive' else 'restrictive' end,
          case p.polcmd when 'r' then 'select' when 'a' then 'insert' when 'w' then 'update' when 'd' then 'delete'
                        else 'all' end,
-         (select string_agg(case r when 0 then 'public' else pg_get_userbyid(r) end, ', ' order by 1)
-            from unnest(p.polroles) as r),
+         (select string_agg(name, ', ' order by name)
+            from (select case r when 0 then 'public' else pg_get_userbyid(r) end as name
+                    from unnest(p.polroles) as r) as roles),
          coalesce(pg_get_expr(p.polqual, p.polrelid), '-'), coalesce(pg_get_expr(p.polwithcheck, p.polrelid), '-'))
   from pg_policy p join pg_class c on c.oid = p.polrelid
  where c.relnamespace in {_OURS}
@@ -105,25 +106,31 @@ select object || coalesce((
   from acl
 union all
 select format(E'role %s\\n  %s%s', rolname,
-         concat_ws(', ', case when rolsuper then 'SUPERUSER' end, case when rolbypassrls then 'BYPASSRLS' end,
-                   case when rolcanlogin then 'LOGIN' end, case when rolcreaterole then 'CREATEROLE' end,
-                   case when rolcreatedb then 'CREATEDB' end, case when rolreplication then 'REPLICATION' end,
-                   'may nothing by itself'),
+         coalesce(nullif(concat_ws(', ',
+             case when rolsuper then 'SUPERUSER' end, case when rolbypassrls then 'BYPASSRLS' end,
+             case when rolcanlogin then 'LOGIN' end, case when rolcreaterole then 'CREATEROLE' end,
+             case when rolcreatedb then 'CREATEDB' end, case when rolreplication then 'REPLICATION' end),
+           ''), 'may nothing by itself'),
          (select string_agg(format(E'\\n  member of %s%s%s%s', pg_get_userbyid(m.roleid),
                               case when m.inherit_option then ', inherits' else '' end,
                               case when m.set_option then ', may set role' else '' end,
-                              case when m.admin_option then ', may grant it' else '' end), '' order by 1)
+                              case when m.admin_option then ', may grant it' else '' end),
+                            '' order by m.roleid::regrole::text)
             from pg_auth_members m where m.member = r.oid))
   from pg_roles r where rolname ^@ 'graphium_'
 """
 
 # What the role behind graphium.cypher() may call in AGE: everything else in ag_catalog is out of a query's reach.
 _AG_CATALOG = """
-select format('%s: %s', p.oid::regprocedure, string_agg(
-         case x.grantee when 0 then 'public' else pg_get_userbyid(x.grantee) end, ', ' order by 1))
-  from pg_proc p cross join lateral aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) as x
- where p.pronamespace = 'ag_catalog'::regnamespace and x.grantee <> p.proowner
- group by p.oid
+select p.oid::regprocedure || ': ' || (
+         select string_agg(who, ', ' order by who)
+           from (select case x.grantee when 0 then 'public' else pg_get_userbyid(x.grantee) end as who
+                   from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) as x
+                  where x.grantee <> p.proowner) as grantees)
+  from pg_proc p
+ where p.pronamespace = 'ag_catalog'::regnamespace
+   and exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) as x
+                where x.grantee <> p.proowner)
 """
 
 _SECTIONS = {

@@ -10,7 +10,7 @@ from tests.support.databases import Database
 UNKNOWABLE = (
     # The columns of a record that a dynamic query fills, in the triggers that move counters.
     'record "v_delta" is not assigned yet',
-    # Label tables that the search path of the moment finds; tests/graph checks these triggers with a graph in their path.
+    # Label tables, found by the search path of the moment; tests/graph runs these triggers with a graph in their path.
     *(f'relation "{label}" does not exist' for label in ("Family", "HAS_GENUS", "HAS_SPECIMEN")),
     # A Cypher text goes to AGE between dollar quotes with a random tag, after its grammar was checked.
     "graphium.cypher(text,jsonb): text type variable is not sanitized",

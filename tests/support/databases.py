@@ -180,9 +180,6 @@ class Database:
             with psycopg.connect(self.dsn("admin")) as conn:
                 for slug in slugs:
                     for check in ("check_memory", "check_graph"):
-                        # TODO: drop this condition when check_graph() is there
-                        if conn.execute("select to_regproc(%s)", [f"graphium.{check}"]).fetchone() == (None,):
-                            continue
                         rows = conn.execute(f"select * from graphium.{check}(tenant => %s)".encode(), [slug]).fetchall()
                         found += [f"{check}({slug}): {row}" for row in rows]
         return found
