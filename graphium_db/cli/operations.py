@@ -71,6 +71,7 @@ def up(data: Path | None, stop: bool, as_json: bool) -> None:
     short_help="Bring a database to this version.",
     epilog=examples(
         """
+graphium migrate --bootstrap | psql -d app   # a superuser, once
 graphium migrate --plan
 graphium migrate --dsn "host=db.example.com dbname=app user=deployer"
 graphium migrate --sql > graphium.sql
@@ -78,22 +79,26 @@ graphium migrate --sql > graphium.sql
     ),
 )
 @click.option("--plan", "plan_only", is_flag=True, help="Say what would change, and change nothing.")
+@click.option("--bootstrap", "bootstrap_only", is_flag=True, help="Print what a superuser runs once per database.")
 @click.option(
-    "--sql", "sql_only", is_flag=True, help="Print one file that psql -f applies to an empty database. No database."
+    "--sql",
+    "sql_only",
+    is_flag=True,
+    help="Print one file that psql -f applies to an empty bootstrapped database; for that of --dsn, when given.",
 )
 @admin_options
-def migrate(session: Session, plan_only: bool, sql_only: bool, as_json: bool) -> None:
+def migrate(session: Session, plan_only: bool, bootstrap_only: bool, sql_only: bool, as_json: bool) -> None:
     """Bring a database to this version: migrations once, functions and policies whenever they changed.
 
-    The login is one that may act as graphium_owner, graphium_keeper and graphium_cypher; a superuser has run
-    db/bootstrap.sql in the database before.
+    The login is one that may act as graphium_owner, graphium_keeper and graphium_cypher. Before the first time a
+    superuser runs what --bootstrap prints.
     """
-    if plan_only and sql_only:
-        raise click.UsageError("Give --plan or --sql, one of them.")
+    if plan_only + bootstrap_only + sql_only > 1:
+        raise click.UsageError("Give one of --plan, --bootstrap and --sql.")
     from graphium_db import deploy  # with yoyo and sqlglot, which no other command needs
 
-    if sql_only:
-        text = deploy.sql()
+    if bootstrap_only or sql_only:
+        text = deploy.Tree.default().bootstrap if bootstrap_only else deploy.sql(_vector_schema(session.dsn))
         if as_json:
             print_json({"sql": text})
         else:
@@ -119,6 +124,16 @@ def migrate(session: Session, plan_only: bool, sql_only: bool, as_json: bool) ->
         ):
             for path in paths:
                 done(f"{verb} {path}")
+
+
+def _vector_schema(dsn: str | None) -> str:
+    """Where the database of `dsn` has the extension vector; without a database, where PostgreSQL puts it."""
+    if dsn is None:
+        return "public"
+    from graphium_db.deploy.apply import connect, vector_schema
+
+    with connect(dsn) as connection:
+        return vector_schema(connection)
 
 
 @click.command(

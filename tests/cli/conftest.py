@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from graphium_db import server
 from graphium_db.cli import main
 from tests.support.databases import Database
 from tests.support.shared import db, tenant
@@ -48,7 +49,7 @@ def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.Monke
     for name in ("GRAPHIUM_DSN", "GRAPHIUM_TENANT", "GRAPHIUM_SCOPES"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    server.remember(tmp_path / "no server here")
     return monkeypatch
 
 

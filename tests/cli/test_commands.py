@@ -55,6 +55,15 @@ def test_migrate(db: Database, run: Run) -> None:
     assert run("migrate", "--dsn", dsn, "--json").json == {"migrations": [], "files": [], "removed": []}
     assert "create or replace function graphium.search_context" in run("migrate", "--sql").out
     assert run("migrate", "--sql", "--plan").code == 2
+    assert "create extension if not exists age" in run("migrate", "--bootstrap").out
+    superuser = db.connect()
+    superuser.execute('create schema "an extension\'s"')
+    superuser.execute('alter extension vector set schema "an extension\'s"')
+    try:
+        text = run("migrate", "--sql", "--dsn", dsn, "--json").json["sql"]
+    finally:
+        superuser.execute("alter extension vector set schema public")
+    assert '"an extension\'s".vector' in text
     ran = run("migrate", "--dsn", db.dsn("app"))
     assert ran.code == 3
     assert "graphium_owner" in ran.err

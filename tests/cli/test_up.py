@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,14 @@ Run = Callable[..., Ran]
 
 
 @pytest.fixture
-def data(tmp_path: Path, environment: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A data directory whose path is too long for a Unix socket, as temporary ones are."""
-    data = tmp_path / ("a directory with a long name" * 3) / "data"
-    yield data
-    if data.exists():
-        server.stop(data)
+def data(environment: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A data directory whose path is too long for a Unix socket. Not in pytest's own temporary directory: that is closed
+    again to other users, and run by root the server is one, whenever another pytest starts."""
+    with tempfile.TemporaryDirectory(prefix="graphium-") as directory:
+        data = Path(directory) / ("a directory with a long name" * 3) / "data"
+        yield data
+        if data.exists():
+            server.stop(data)
 
 
 def test_up_makes_a_server_that_only_the_right_people_enter(data: Path, run: Run) -> None:
@@ -158,7 +161,6 @@ def test_as_an_ordinary_user_too(tmp_path: Path) -> None:
         return
     import pwd
     import sys
-    import tempfile
 
     from tests.cli.conftest import ROOT
 
