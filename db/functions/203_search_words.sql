@@ -8,46 +8,47 @@ set local role graphium_owner;
 create or replace function graphium_private._query_words(p_text text) returns text[]
   language sql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
   return array(select w.word from unnest(graphium_private.words_v1(p_text)) with ordinality as w(word, n)
-                group by w.word order by min(w.n) limit 200);
-comment on function graphium_private._query_words(text) is 'The first 200 distinct words of a query.';
+                group by w.word order by min(w.n) limit 100);
+comment on function graphium_private._query_words(text) is 'The first 100 distinct words of a query.';
 revoke all on function graphium_private._query_words(text) from public;
 
 -- The best p_count, and besides whichever of p_also have one of the words. Scores end as single precision: what is left
 -- of the order of a sum does not decide between equals.
 create or replace function graphium_private._match_words(p_tenant_id uuid, p_words text[], p_filter text, p_count int, p_also uuid[] = '{}')
   returns table (statement_id uuid, score real)
-  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp set work_mem = '32MB'
 as $match_words$
 begin
+  -- A list per word keeps what follows small in the planner's eyes, however common the words are.
   return query execute format($query$
-    with found as materialized (
-      select p.statement_id, p.word, p.occurrences, p.length
+    with lists as materialized (
+      select count(*)::double precision as frequency, sum(p.length)::double precision as total,
+             array_agg(p.statement_id) as ids, array_agg(p.occurrences) as occurrences, array_agg(p.length) as lengths
         from graphium_private.postings p
        where p.tenant_id = %1$L::uuid and p.word = any (%2$L::text[])
+       group by p.word
     ), corpus as materialized (
-      select greatest((select sum(f.statement_count) from graphium.dh_families f where f.tenant_id = %1$L::uuid),
-                      (select max(n) from (select count(*) as n from found group by word) as c)) as documents,
-             (select avg(length) from found)::double precision as length
-    ), weights as (
-      select f.word, ln(1 + (c.documents - count(*) + 0.5) / (count(*) + 0.5))::double precision as weight
-        from found f, corpus c group by f.word, c.documents
-    ), scored as (
+      select greatest((select sum(f.statement_count) from graphium.dh_families f where f.tenant_id = %1$L::uuid), max(l.frequency))::double precision as documents,
+             sum(l.total) / sum(l.frequency) as length
+        from lists l
+    ), scored as materialized (
       select f.statement_id,
-             sum(w.weight * f.occurrences * ($1 + 1) / (f.occurrences + $1 * (1 - $2 + $2 * f.length / c.length)))::real as score
-        from found f
-        join weights w on w.word = f.word
+             sum(ln(1 + (c.documents - l.frequency + 0.5) / (l.frequency + 0.5))
+                 * f.occurrences * ($1 + 1) / (f.occurrences + $1 * (1 - $2 + $2 * f.length / c.length)))::real as score
+        from lists l
        cross join corpus c
+       cross join lateral unnest(l.ids, l.occurrences, l.lengths) as f(statement_id, occurrences, length)
        %3$s
        group by f.statement_id
-    ), ranked as (
-      select s.statement_id, s.score, row_number() over (order by s.score desc, s.statement_id) as rank from scored s
     )
-    select r.statement_id, r.score from ranked r where r.rank <= $3 or r.statement_id = any ($4) order by r.rank $query$,
+    select * from (select s.statement_id, s.score from scored s order by s.score desc, s.statement_id limit $3) as best
+    union
+    select s.statement_id, s.score from scored s where s.statement_id = any ($4) $query$,
     p_tenant_id, p_words,
     case when p_filter <> '' then format('join graphium.kg_statements r on r.tenant_id = %L::uuid and r.id = f.statement_id %s', p_tenant_id, p_filter) end)
     using graphium_private._setting('bm25_k1')::double precision, graphium_private._setting('bm25_b')::double precision, p_count, p_also;
 end
 $match_words$;
 comment on function graphium_private._match_words(uuid, text[], text, int, uuid[]) is
-  'Visible statements that have any of the words, with their BM25 score: the best p_count, and any of p_also.';
+  'Visible statements that have any of the words, with their BM25 score, in no order: the best p_count, and any of p_also.';
 revoke all on function graphium_private._match_words(uuid, text[], text, int, uuid[]) from public;

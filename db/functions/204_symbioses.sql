@@ -118,7 +118,8 @@ begin
     if cardinality(p_words) > 0 then
       v_found := v_found || array(
         select (m.statement_id, null, case when p_query is null then m.score else 0 end, null, null)::graphium_private.hit
-          from graphium_private._match_words(p_tenant_id, p_words, v_filter, p_count - cardinality(v_found)) as m);
+          from graphium_private._match_words(p_tenant_id, p_words, v_filter, p_count - cardinality(v_found)) as m
+         order by m.score desc, m.statement_id);
     end if;
     if v_ends.statements is not null then
       execute format($query$
