@@ -16,6 +16,7 @@ from __future__ import annotations
 import fcntl
 import importlib.util
 import json
+import logging
 import os
 import pwd
 import secrets
@@ -38,6 +39,8 @@ from graphium_db.errors import MissingExtraError, ServerError
 
 if TYPE_CHECKING:
     from graphium_db.deploy import Deployed
+
+log = logging.getLogger("graphium.server")
 
 DATABASE = "graphium"
 APP_LOGIN = "graphium_local"
@@ -189,15 +192,21 @@ class _Cluster:
         if self.account.pw_uid != os.geteuid():
             as_user = {"user": self.account.pw_uid, "group": self.account.pw_gid, "extra_groups": []}
         with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
-            done = subprocess.run(
-                [str(self.binaries / program), *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                cwd="/",
-                env={"PATH": os.defpath, "LC_ALL": "C", "HOME": self.account.pw_dir},
-                **as_user,
-            )
+            try:
+                done = subprocess.run(
+                    [str(self.binaries / program), *arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    cwd="/",
+                    env={"PATH": os.defpath, "LC_ALL": "C", "HOME": self.account.pw_dir},
+                    **as_user,
+                )
+            except PermissionError:
+                raise ServerError(
+                    f"{self.account.pw_name} may not run {self.binaries / program}",
+                    f"Make the package readable: chmod -R o+rX {self.binaries.parent}",
+                ) from None
             output.seek(0)
             return subprocess.CompletedProcess(done.args, done.returncode, output.read())
 
@@ -445,3 +454,4 @@ def _let_through(account: pwd.struct_passwd, path: Path) -> None:
         status = directory.stat()
         if status.st_uid != account.pw_uid and not status.st_mode & stat.S_IXOTH:
             directory.chmod(status.st_mode | stat.S_IXOTH)
+            log.warning("%s: others may now pass through it (not read it), so that %s can", directory, account.pw_name)
