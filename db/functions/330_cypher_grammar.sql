@@ -512,6 +512,7 @@ create or replace function graphium_private._check_cypher(query text, params jso
 as $check_cypher$
 declare
   v_columns constant text[] := '{id,start_id,end_id,properties,anchor_id,required_scopes,oid,tableoid,ctid,xmin,xmax,cmin,cmax,`id`,`start_id`,`end_id`,`properties`,`anchor_id`,`required_scopes`,`oid`,`tableoid`,`ctid`,`xmin`,`xmax`,`cmin`,`cmax`}';
+  v_is_bound boolean := false;
   v_tokens record;
   v_place int;
   v_clause text;
@@ -520,22 +521,20 @@ begin
     perform graphium_private._refuse_cypher(format('the query is %s characters long, at most 20000 are allowed', length(query)), 'Pass long values and lists as parameters.');
   end if;
   select t.* into v_tokens from graphium_private._cypher_tokens(query) as t;
-  -- A name that no pattern binds is looked up among the columns of the label tables: these are nobody's to read.
+  -- AGE looks up a name that nothing binds among the columns of the label tables, which are nobody's to read. `AS id` binds.
   if v_tokens.words && v_columns then
     for v_place in 1..cardinality(v_tokens.words) loop
+      v_clause := v_tokens.kinds[v_place - 1]; -- what comes before
+      v_is_bound := v_is_bound or (v_clause = 'AS' and v_tokens.words[v_place] = 'id');
       if v_tokens.words[v_place] = any (v_columns) and v_tokens.kinds[v_place] = 'id'
-        and coalesce(v_tokens.kinds[v_place - 1], '') not in ('.', ':') and coalesce(v_tokens.kinds[v_place + 1], '') <> '('
-        and not (v_tokens.kinds[v_place - 1] in ('{', ',') and v_tokens.kinds[v_place + 1] = ':')
+        and coalesce(v_clause, '') not in ('.', ':') and coalesce(v_tokens.kinds[v_place + 1], '') <> '('
+        and not (v_clause in ('{', ',') and v_tokens.kinds[v_place + 1] = ':')
+        and not (v_is_bound and v_tokens.words[v_place] = 'id')
       then
         perform graphium_private._refuse_cypher(format('"%s" cannot be the name of a variable', v_tokens.words[v_place]), 'A property is written n.id.');
       end if;
     end loop;
   end if;
-  for v_place in 1..coalesce(cardinality(v_tokens.kinds), 0) loop
-    if v_tokens.kinds[v_place] = 'par' and not params ? substr(v_tokens.words[v_place], 2) then
-      perform graphium_private._raise_error('MG008', format('params: no value for %s', left(v_tokens.words[v_place], 40)), 'Pass every parameter of the query, as NULL if need be.');
-    end if;
-  end loop;
   v_place := 1;
   loop
     v_clause := v_tokens.kinds[v_place];
@@ -577,6 +576,11 @@ begin
         perform graphium_private._refuse_cypher(case when v_clause is null then 'the query ends without RETURN'
           else format('expected MATCH, UNWIND, WITH or RETURN at or near "%s"', left(v_tokens.words[v_place - 1], 40)) end);
     end case;
+  end loop;
+  for v_place in 1..cardinality(v_tokens.kinds) loop
+    if v_tokens.kinds[v_place] = 'par' and not params ? substr(v_tokens.words[v_place], 2) then
+      perform graphium_private._raise_error('MG008', format('params: no value for %s', left(v_tokens.words[v_place], 40)), 'Pass every parameter of the query, as NULL if need be.');
+    end if;
   end loop;
 end
 $check_cypher$;
