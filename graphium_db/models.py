@@ -161,10 +161,13 @@ class ContextTreeRow:
 
 @dataclass(frozen=True, slots=True)
 class PreparedQuery:
-    """What `prepare_query` read out of a query: the text to embed (known names taken out), who and when it names."""
+    """What `prepare_query` read out of a query: the text to embed (known names taken out), who and when it names.
+
+    `specimens` is None when it names nobody: as a filter, that is none.
+    """
 
     dense_text: str
-    specimens: tuple[str, ...]
+    specimens: tuple[str, ...] | None
     since: datetime | None
     until: datetime | None
 

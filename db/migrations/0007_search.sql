@@ -67,7 +67,7 @@ grant select, insert, update, delete on graphium_private.postings to graphium_ke
 insert into graphium_private.settings (name, value, note) values
   ('fusion_pool', 200, 'A search by vector and words ranks the best so many of either kind together (at least 4 × match_count, at most 1,000): a statement that is middling in both may beat one that is good in one.'),
   ('bm25_k1', 1.2, 'BM25: how soon repetitions of a word stop to count. Customary value.'),
-  ('bm25_b', 0.75, 'BM25: how much a long statement has to have more of a word. Customary value.'),
+  ('bm25_b', 0.4, 'BM25: how far a longer statement must have a word more often. Below the customary 0.75, which is for documents of very different lengths; statements are single sentences.'),
   ('wake_up_window', 1000, 'wake_up_context ranks the newest so many preloaded statements (or token_budget of them, when that is more); older ones are not looked at.')
 on conflict (name) do nothing;
 

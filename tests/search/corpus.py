@@ -174,7 +174,7 @@ def plain_words(text: str) -> list[str]:
     return [w for w in re.findall(r"[a-z0-9]+", text.lower()) if w not in STOP]
 
 
-def bm25(rows: Sequence[Row], query: str, documents: int, k1: float = 1.2, b: float = 0.75) -> dict[UUID, float]:
+def bm25(rows: Sequence[Row], query: str, documents: int, k1: float = 1.2, b: float = 0.4) -> dict[UUID, float]:
     """BM25 by its definition, over `rows` as the corpus; `documents` is its size as the caller counts it."""
     bags = {row.id: Counter(plain_words(row.content)) for row in rows}
     words = set(plain_words(query))
