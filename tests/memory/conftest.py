@@ -78,7 +78,8 @@ def ingest(
     """Rows of ingest_context. Inside a transaction that named its caller."""
     return conn.execute(
         "select ordinal, statement_id, deduplicated, similarity, memory_type, layer_kind, required_scopes"
-        "  from graphium.ingest_context(family => %s, genus => %s, specimen => %s, statements => %s, required_scopes => %s)",
+        "  from graphium.ingest_context(family => %s, genus => %s, specimen => %s, statements => %s, required_scopes"
+        " => %s)",
         [family, genus, specimen, Jsonb(statements), None if required_scopes is None else list(required_scopes)],
     ).fetchall()
 

@@ -18,7 +18,11 @@ import numpy as np
 THRESHOLD = 0.999  # contract: "cosine similarity >= 0.999"
 
 # ---------------------------------------------------------------------------------------------------- the fold
-WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"  # Unicode White_Space
+# Unicode White_Space
+WHITE_SPACE = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
 UNSEEN = "\xad\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u2060\u2066\u2067\u2068\u2069\ufeff"
 SINGLE_QUOTES, DOUBLE_QUOTES = "‘’‚‛", "“”„‟«»"
 DASHES, EM_DASHES = "\u2010\u2011\u2012\u2013\u2212", "\u2014\u2015"
@@ -27,7 +31,9 @@ CONTRACTED = ("s", "m", "t", "d", "ll", "re", "ve")
 FINAL_MARKS = ".!。．！।"
 PATH_CHARACTERS = "/\\_@:=#~%&$*+<>|^{}"
 DIGITS = "0123456789²³¹⁰" + "".join(
-    chr(c) for a, b in ((0x2071, 0x2089), (0x660, 0x669), (0x6F0, 0x6F9), (0x966, 0x96F), (0xFF10, 0xFF19)) for c in range(a, b + 1)
+    chr(c)
+    for a, b in ((0x2071, 0x2089), (0x660, 0x669), (0x6F0, 0x6F9), (0x966, 0x96F), (0xFF10, 0xFF19))
+    for c in range(a, b + 1)
 )
 
 
@@ -58,7 +64,9 @@ def case_means_something(token: str) -> bool:
 def fold(text: str) -> str:
     """Texts with equal folds are the same statement."""
     text = unicodedata.normalize("NFC", "".join(OTHER_FORMS.get(c, c) for c in text if c not in UNSEEN))
-    text = "".join("'" if c in SINGLE_QUOTES else '"' if c in DOUBLE_QUOTES else "-" if c in DASHES else c for c in text)
+    text = "".join(
+        "'" if c in SINGLE_QUOTES else '"' if c in DOUBLE_QUOTES else "-" if c in DASHES else c for c in text
+    )
     tokens = "".join(" " if c in WHITE_SPACE else c for c in text).split(" ")
     text = re.sub(f" ?[{EM_DASHES}]+ ?", " - ", " ".join(t for t in tokens if t)).strip(" ")
     bare = text.rstrip(FINAL_MARKS)
@@ -110,7 +118,10 @@ class Input:
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        given: dict[str, Any] = {"content": self.content, "embedding": None if self.embedding is None else list(self.embedding)}
+        given: dict[str, Any] = {
+            "content": self.content,
+            "embedding": None if self.embedding is None else list(self.embedding),
+        }
         for key in ("required_scopes", "source", "position", "occurred_at"):
             if getattr(self, key) is not None:
                 given[key] = getattr(self, key)
@@ -274,7 +285,9 @@ class Memory:
 
     def _find(self, held: list[str] | None, home: Family, one: Input, wanted: list[str]) -> Statement | None:
         candidates = [
-            s for s in home.statements if sees(held, s.required_scopes) and audience(s.required_scopes) == audience(wanted)
+            s
+            for s in home.statements
+            if sees(held, s.required_scopes) and audience(s.required_scopes) == audience(wanted)
         ]
         for s in candidates:  # the oldest
             if fold(s.content) == fold(one.content):

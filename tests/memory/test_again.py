@@ -11,8 +11,18 @@ from tests.memory.conftest import ingest
 from tests.support.databases import Connection, as_caller
 
 INPUTS = [
-    {"content": "Ada prefers written feedback.", "embedding": [1, 2, 3], "memory_type": "preference", "layer_kind": "preloaded"},
-    {"content": "Ada moved to Riga in 2019!", "embedding": [1, 2, 3], "exact_only": True, "occurred_at": "2019-05-01T00:00:00Z"},
+    {
+        "content": "Ada prefers written feedback.",
+        "embedding": [1, 2, 3],
+        "memory_type": "preference",
+        "layer_kind": "preloaded",
+    },
+    {
+        "content": "Ada moved to Riga in 2019!",
+        "embedding": [1, 2, 3],
+        "exact_only": True,
+        "occurred_at": "2019-05-01T00:00:00Z",
+    },
     {"content": "She said: “two  spaces”", "embedding": [3, 1, 0], "source": "talk", "metadata": {"from": ["a", None]}},
     {"content": "Only words", "source": "talk", "position": 9},
     {"content": "🍎", "embedding": [0, 0, 1], "exact_only": True},
@@ -21,11 +31,24 @@ INPUTS = [
 
 
 def state(boss: Connection) -> list[tuple[Any, ...]]:
-    return boss.execute("select id, content, source, position, occurred_at, metadata, exact_only, required_scopes from graphium.kg_statements order by id").fetchall()
+    return boss.execute(
+        "select id, content, source, position, occurred_at, metadata, exact_only, required_scopes"
+        " from graphium.kg_statements order by id"
+    ).fetchall()
 
 
-@pytest.mark.parametrize("door", ["recall_context()", "search_context('[1,2,3]', match_count => 100)", "search_context(query_text => 'ada riga said words', match_count => 100)", "wake_up_context()"])
-def test_read_and_ingested_again(app: Connection, boss: Connection, new_tenant: Callable[[int], str], door: str) -> None:
+@pytest.mark.parametrize(
+    "door",
+    [
+        "recall_context()",
+        "search_context('[1,2,3]', match_count => 100)",
+        "search_context(query_text => 'ada riga said words', match_count => 100)",
+        "wake_up_context()",
+    ],
+)
+def test_read_and_ingested_again(
+    app: Connection, boss: Connection, new_tenant: Callable[[int], str], door: str
+) -> None:
     tenant = new_tenant(3)
     with as_caller(app, tenant):
         ingest(app, INPUTS)
@@ -36,13 +59,21 @@ def test_read_and_ingested_again(app: Connection, boss: Connection, new_tenant: 
         rows = ingest(app, [{"content": content} for _, content in read])
         assert [r[1:3] for r in rows] == [(id_, True) for id_, _ in read]
         everything = app.execute(
-            "select content, source, position, occurred_at, metadata, required_scopes from graphium.recall_context(statement_ids => %s)", [[r[0] for r in read]]
-        ).fetchall()  # fmt: skip
+            "select content, source, position, occurred_at, metadata, required_scopes"
+            " from graphium.recall_context(statement_ids => %s)",
+            [[r[0] for r in read]],
+        ).fetchall()
         keys = ("content", "source", "position", "occurred_at", "metadata", "required_scopes")
-        again = [{k: v.isoformat() if k == "occurred_at" and v else v for k, v in zip(keys, row, strict=True)} for row in everything]
+        again = [
+            {k: v.isoformat() if k == "occurred_at" and v else v for k, v in zip(keys, row, strict=True)}
+            for row in everything
+        ]
         assert all(r[2] for r in ingest(app, again))
         assert app.execute("select count(*) from graphium.kg_statement_variants").fetchone() == (0,)
-        counts = app.execute("select count(*), sum(access_count), min(access_count), max(access_count) from graphium.kg_statements where access_count > 0").fetchone()
+        counts = app.execute(
+            "select count(*), sum(access_count), min(access_count), max(access_count)"
+            " from graphium.kg_statements where access_count > 0"
+        ).fetchone()
     assert counts == (len(read), 2 * len(read), 2, 2)
     assert state(boss) == before
 
@@ -61,25 +92,40 @@ def test_nothing_that_was_said_is_lost(app: Connection, new_tenant: Callable[[in
     tenant = new_tenant(3)
     with as_caller(app, tenant):
         ingest(app, [{"content": "Ada likes tea", "embedding": [1, 2, 3], "source": "mail", "position": 4}])
-        ingest(app, [
-            {"content": "Ada likes tea"},
-            {"content": "Ada likes tea", "source": "mail"},
-            {"content": "Ada likes tea", "source": "mail", "position": 4},
-            {"content": "Ada likes tea", "source": "mail", "position": 5},
-            {"content": "ada likes tea.", "source": "mail", "position": 4},
-            {"content": "ada likes tea."},
-            {"content": "Tea is what Ada likes", "embedding": [1, 2, 3.001], "source": "talk", "position": 1, "occurred_at": "2026-01-01T00:00:00Z"},
-            {"content": "ada likes tea.", "metadata": {"k": 1}},
-        ])  # fmt: skip
+        ingest(
+            app,
+            [
+                {"content": "Ada likes tea"},
+                {"content": "Ada likes tea", "source": "mail"},
+                {"content": "Ada likes tea", "source": "mail", "position": 4},
+                {"content": "Ada likes tea", "source": "mail", "position": 5},
+                {"content": "ada likes tea.", "source": "mail", "position": 4},
+                {"content": "ada likes tea."},
+                {
+                    "content": "Tea is what Ada likes",
+                    "embedding": [1, 2, 3.001],
+                    "source": "talk",
+                    "position": 1,
+                    "occurred_at": "2026-01-01T00:00:00Z",
+                },
+                {"content": "ada likes tea.", "metadata": {"k": 1}},
+            ],
+        )
         ingest(app, [{"content": "ada likes tea."}], specimen="Bob")
-        found = app.execute("select content, source, position, occurred_at is not null, metadata::text, specimen_id is not null, seen_count from graphium.kg_statement_variants").fetchall()
-        assert sorted(found, key=repr) == sorted([
-            ("Tea is what Ada likes", "talk", 1, True, "{}", False, 1),
-            ("ada likes tea.", None, None, False, "{}", False, 2),
-            ("ada likes tea.", None, None, False, '{"k": 1}', False, 1),
-            ("ada likes tea.", None, None, False, "{}", True, 1),
-            (None, "mail", 5, False, "{}", False, 1),
-        ], key=repr)  # fmt: skip
+        found = app.execute(
+            "select content, source, position, occurred_at is not null, metadata::text, specimen_id is not null,"
+            " seen_count from graphium.kg_statement_variants"
+        ).fetchall()
+        assert sorted(found, key=repr) == sorted(
+            [
+                ("Tea is what Ada likes", "talk", 1, True, "{}", False, 1),
+                ("ada likes tea.", None, None, False, "{}", False, 2),
+                ("ada likes tea.", None, None, False, '{"k": 1}', False, 1),
+                ("ada likes tea.", None, None, False, "{}", True, 1),
+                (None, "mail", 5, False, "{}", False, 1),
+            ],
+            key=repr,
+        )
         assert app.execute("select access_count from graphium.kg_statements").fetchall() == [(9,)]
 
 
@@ -90,7 +136,13 @@ def test_lossy_vectors_merge_nothing_but_equal_text(app: Connection, new_tenant:
         rows = ingest(app, [{"content": t, "embedding": [1, 0, 0], "exact_only": True} for t in texts])
         assert [r[2] for r in rows] == [False] * 6
         # From the other side: an ordinary input does not match them by its vector, nor do they it.
-        rows = ingest(app, [{"content": "ordinary", "embedding": [1, 0, 0]}, {"content": "lossy", "embedding": [1, 0, 0], "exact_only": True}])
+        rows = ingest(
+            app,
+            [
+                {"content": "ordinary", "embedding": [1, 0, 0]},
+                {"content": "lossy", "embedding": [1, 0, 0], "exact_only": True},
+            ],
+        )
         assert [r[2] for r in rows] == [False, False]
         rows = ingest(app, [{"content": t, "embedding": [0, 1, 0]} for t in texts])
         assert [r[2] for r in rows] == [True] * 6
@@ -114,8 +166,16 @@ def test_default_places(app: Connection, new_tenant: Callable[[int], str]) -> No
     assert place("g", scopes=[]) == 42  # who does not see f does not learn of it
     assert place("h") == 43
     with as_caller(app, tenant):
-        rows = ingest(app, [
-            {"content": "a", "source": "talk", "position": 90}, {"content": "i", "source": "talk"}, {"content": "j", "source": "other"}, {"content": "k", "source": "talk"},
-        ])  # fmt: skip
-        places = app.execute("select position from graphium.kg_statements where id = any(%s) order by id", [[r[1] for r in rows[1:]]]).fetchall()
+        rows = ingest(
+            app,
+            [
+                {"content": "a", "source": "talk", "position": 90},
+                {"content": "i", "source": "talk"},
+                {"content": "j", "source": "other"},
+                {"content": "k", "source": "talk"},
+            ],
+        )
+        places = app.execute(
+            "select position from graphium.kg_statements where id = any(%s) order by id", [[r[1] for r in rows[1:]]]
+        ).fetchall()
     assert places == [(91,), (1,), (92,)]

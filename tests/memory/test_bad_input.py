@@ -24,17 +24,30 @@ LONG = 2_000_001
 def tenant(new_tenant: Callable[[int], str], app: Connection) -> str:
     slug = new_tenant(3)
     with as_caller(app, slug, ["secret"]):
-        ingest(app, [{"content": SECRET, "embedding": [1, 2, 3], "required_scopes": ["secret"]}], family="has a secret inside")
+        ingest(
+            app,
+            [{"content": SECRET, "embedding": [1, 2, 3], "required_scopes": ["secret"]}],
+            family="has a secret inside",
+        )
         ingest(app, [{"content": SECRET, "embedding": [1, 2, 3]}], family="hidden family", required_scopes=["secret"])
-        ingest(app, [{"content": SECRET, "embedding": [1, 2, 3]}], family="has a secret inside", specimen="hidden specimen", required_scopes=["secret"])
+        ingest(
+            app,
+            [{"content": SECRET, "embedding": [1, 2, 3]}],
+            family="has a secret inside",
+            specimen="hidden specimen",
+            required_scopes=["secret"],
+        )
     return slug
 
 
 def nothing_left(boss: Connection) -> tuple[Any, ...]:
     row = boss.execute(
-        "select (select count(*) from graphium.dh_families), (select count(*) from graphium.dh_genera), (select count(*) from graphium.dh_specimens),"
-        " (select count(*) from graphium.kg_statements), (select sum(access_count) from graphium.kg_statements), (select count(*) from graphium.kg_embeddings),"
-        " (select count(*) from graphium.kg_statement_variants), (select sum(statement_count) from graphium.dh_families)"
+        "select (select count(*) from graphium.dh_families), (select count(*)"
+        " from graphium.dh_genera), (select count(*) from graphium.dh_specimens),"
+        " (select count(*) from graphium.kg_statements), (select sum(access_count)"
+        " from graphium.kg_statements), (select count(*) from graphium.kg_embeddings),"
+        " (select count(*) from graphium.kg_statement_variants), (select sum(statement_count)"
+        " from graphium.dh_families)"
     ).fetchone()
     assert row is not None
     return row
@@ -43,7 +56,13 @@ def nothing_left(boss: Connection) -> tuple[Any, ...]:
 def refusal(app: Connection, boss: Connection, tenant: str, statements: str | None, **names_: Any) -> psycopg.Error:
     """The error, after which nothing may be left; `statements` is JSON as text."""
     before = nothing_left(boss)
-    args = {"family": f"family {next(names)}", "genus": "feedback", "specimen": "Ada", "required_scopes": None, **names_}
+    args = {
+        "family": f"family {next(names)}",
+        "genus": "feedback",
+        "specimen": "Ada",
+        "required_scopes": None,
+        **names_,
+    }
     with pytest.raises(psycopg.Error) as caught, as_caller(app, tenant, ["hr"]):
         app.execute(
             "select * from graphium.ingest_context(family => %(family)s, genus => %(genus)s, specimen => %(specimen)s,"
@@ -52,7 +71,12 @@ def refusal(app: Connection, boss: Connection, tenant: str, statements: str | No
         )
     assert nothing_left(boss) == before
     diag = caught.value.diag
-    assert SECRET.lower() not in " ".join(filter(None, [diag.message_primary, diag.message_detail, diag.message_hint, diag.context])).lower()
+    assert (
+        SECRET.lower()
+        not in " ".join(
+            filter(None, [diag.message_primary, diag.message_detail, diag.message_hint, diag.context])
+        ).lower()
+    )
     return caught.value
 
 
@@ -61,32 +85,95 @@ def with_field(field: str, value: str) -> str:
     fields = {"content": '"Ada likes tea"', "embedding": "[1, 2, 3]", field: value}
     if field == "position":
         fields["source"] = '"mail"'
-    return '[{"content": "good", "embedding": [3, 1, 1]}, {' + ", ".join(f'"{k}": {v}' for k, v in fields.items()) + "}]"
+    return (
+        '[{"content": "good", "embedding": [3, 1, 1]}, {' + ", ".join(f'"{k}": {v}' for k, v in fields.items()) + "}]"
+    )
 
 
 j = json.dumps
 REFUSED = [
-    *[("content", v, "MG004") for v in ("null", "5", "true", "[]", "{}", '""', '"   "', '"\\n\\t"', '"\\u200b\\u3000\\u00a0"', j("x" * LONG))],
-    *[("embedding", v, "MG005") for v in (
-        "[1, 2]", "[1, 2, 3, 4]", "[]", j([1] * 16001), "[0, 0, 0]", "[0.0, -0.0, 0]", "[1e39, 0, 0]", "[1e400, 0, 0]", "[1e-50, 0, 0]",
-        "[1e20, 0, 0]", "[1e-20, 1e-20, 0]", '["1", "2", "3"]', "[[1, 2, 3]]", "[[1], [2], [3]]", "[1, null, 3]", "[true, false, true]",
-        "{}", '{"0": 1}', "5", "true", "false", '""', '"abc"', '"1,2,3"', '"[1,2]"', '"[NaN,1,2]"', '"[1,Infinity,2]"', '"[1,2,-inf]"', '"[1,,2]"', '"[0,0,0]"', '"{1,2,3}"',
-    )],
-    *[(field, v, "MG004") for field in ("memory_type", "layer_kind") for v in ("5", "true", "[]", "{}", '""', '"Fact"', '"on demand"', '" fact"', j("x" * 5000))],
-    *[("required_scopes", v, "MG004") for v in ('"hr"', "5", "true", "{}", "[1]", "[null]", '[""]', '["  "]', '[["hr"]]', j(["x" * 201]))],
+    *[
+        ("content", v, "MG004")
+        for v in ("null", "5", "true", "[]", "{}", '""', '"   "', '"\\n\\t"', '"\\u200b\\u3000\\u00a0"', j("x" * LONG))
+    ],
+    *[
+        ("embedding", v, "MG005")
+        for v in (
+            "[1, 2]",
+            "[1, 2, 3, 4]",
+            "[]",
+            j([1] * 16001),
+            "[0, 0, 0]",
+            "[0.0, -0.0, 0]",
+            "[1e39, 0, 0]",
+            "[1e400, 0, 0]",
+            "[1e-50, 0, 0]",
+            "[1e20, 0, 0]",
+            "[1e-20, 1e-20, 0]",
+            '["1", "2", "3"]',
+            "[[1, 2, 3]]",
+            "[[1], [2], [3]]",
+            "[1, null, 3]",
+            "[true, false, true]",
+            "{}",
+            '{"0": 1}',
+            "5",
+            "true",
+            "false",
+            '""',
+            '"abc"',
+            '"1,2,3"',
+            '"[1,2]"',
+            '"[NaN,1,2]"',
+            '"[1,Infinity,2]"',
+            '"[1,2,-inf]"',
+            '"[1,,2]"',
+            '"[0,0,0]"',
+            '"{1,2,3}"',
+        )
+    ],
+    *[
+        (field, v, "MG004")
+        for field in ("memory_type", "layer_kind")
+        for v in ("5", "true", "[]", "{}", '""', '"Fact"', '"on demand"', '" fact"', j("x" * 5000))
+    ],
+    *[
+        ("required_scopes", v, "MG004")
+        for v in ('"hr"', "5", "true", "{}", "[1]", "[null]", '[""]', '["  "]', '[["hr"]]', j(["x" * 201]))
+    ],
     ("required_scopes", '["legal"]', "MG006"),
     ("required_scopes", '["HR"]', "MG006"),
     ("required_scopes", '["*"]', "MG006"),
-    *[("occurred_at", v, "MG004") for v in ("5", "true", "[]", "{}", '""', '"soon"', '"infinity"', '"-infinity"', '"2026-13-01"', '"2026-03-01T09:30:00 Nowhere/City"', '"294280-01-01"')],
+    *[
+        ("occurred_at", v, "MG004")
+        for v in (
+            "5",
+            "true",
+            "[]",
+            "{}",
+            '""',
+            '"soon"',
+            '"infinity"',
+            '"-infinity"',
+            '"2026-13-01"',
+            '"2026-03-01T09:30:00 Nowhere/City"',
+            '"294280-01-01"',
+        )
+    ],
     *[("source", v, "MG004") for v in ("5", "true", "[]", "{}", '""', '"  "', j("x" * 501))],
     *[("position", v, "MG004") for v in ('"1"', "1.5", "1e30", "true", "[]", "{}", "1000000000000000000")],
     *[("metadata", v, "MG004") for v in ("5", '"x"', "[]", "true", "false")],
     *[("exact_only", v, "MG004") for v in ('"true"', "1", "0", "[]", "{}")],
-    *[(key, "1", "MG004") for key in ("foo", "Content", "embeddings", "tenant_id", "id", "access_count", "x" * 5000, 'a\\"b', "")],
-]  # fmt: skip
+    *[
+        (key, "1", "MG004")
+        for key in ("foo", "Content", "embeddings", "tenant_id", "id", "access_count", "x" * 5000, 'a\\"b', "")
+    ],
+]
 
 
-@pytest.mark.parametrize(("field", "value", "code"), [pytest.param(*case, id=f"{case[0][:20]}: {case[1][:30]}") for case in REFUSED])
+@pytest.mark.parametrize(
+    ("field", "value", "code"), [pytest.param(*case, id=f"{case[0][:20]}: {case[1][:30]}") for case in REFUSED]
+)
 def test_refused(app: Connection, boss: Connection, tenant: str, field: str, value: str, code: str) -> None:
     error = refusal(app, boss, tenant, with_field(field, value))
     assert error.sqlstate == code
@@ -129,7 +216,9 @@ def test_bad_names(app: Connection, boss: Connection, tenant: str, argument: str
     assert error.diag.message_hint
 
 
-@pytest.mark.parametrize(("scopes", "code"), [([""], "MG008"), ([None], "MG008"), (["x" * 201], "MG008"), (["legal"], "MG006")])
+@pytest.mark.parametrize(
+    ("scopes", "code"), [([""], "MG008"), ([None], "MG008"), (["x" * 201], "MG008"), (["legal"], "MG006")]
+)
 def test_bad_scopes_of_the_call(app: Connection, boss: Connection, tenant: str, scopes: list[Any], code: str) -> None:
     error = refusal(app, boss, tenant, '[{"content": "x"}]', required_scopes=scopes)
     assert error.sqlstate == code
@@ -138,7 +227,9 @@ def test_bad_scopes_of_the_call(app: Connection, boss: Connection, tenant: str, 
 
 
 @pytest.mark.parametrize(
-    "where", [{"family": "hidden family"}, {"family": "has a secret inside", "specimen": "hidden specimen"}], ids=["family", "specimen"]
+    "where",
+    [{"family": "hidden family"}, {"family": "has a secret inside", "specimen": "hidden specimen"}],
+    ids=["family", "specimen"],
 )
 def test_hidden_names(app: Connection, boss: Connection, tenant: str, where: dict[str, str]) -> None:
     error = refusal(app, boss, tenant, '[{"content": "x"}]', **where)
@@ -220,22 +311,56 @@ def test_content_comes_back_as_it_went_in(app: Connection, tenant: str, what: st
         assert row[2] is False
         assert app.execute("select content from graphium.kg_statements where id = %s", [row[1]]).fetchone() == (text,)
         assert ingest(app, [{"content": text}], family="texts")[0][1:3] == (row[1], True)
-        assert app.execute("select count(*) from graphium.kg_statement_variants where statement_id = %s", [row[1]]).fetchone() == (0,)
+        assert app.execute(
+            "select count(*) from graphium.kg_statement_variants where statement_id = %s", [row[1]]
+        ).fetchone() == (0,)
 
 
-NAMES = ["Pēteris", "太郎", "अनीता", "O'Brien", 'a"b', "$$", "{}", "𒀀" * 200, "\u200fמרים\u200e", "a\\b", "%s %(x)s", "two\nlines", "null", "*", "a/b", "'; drop table x; --", "\u200b"]
+NAMES = [
+    "Pēteris",
+    "太郎",
+    "अनीता",
+    "O'Brien",
+    'a"b',
+    "$$",
+    "{}",
+    "𒀀" * 200,
+    "\u200fמרים\u200e",
+    "a\\b",
+    "%s %(x)s",
+    "two\nlines",
+    "null",
+    "*",
+    "a/b",
+    "'; drop table x; --",
+    "\u200b",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_odd_names(app: Connection, tenant: str, name: str) -> None:
     family = f"{next(names)} {name}"[:200]
     with as_caller(app, tenant):
-        ingest(app, [{"content": "x", "source": name, "required_scopes": [name, "public"]}], family=family, genus=name, specimen=name)
+        ingest(
+            app,
+            [{"content": "x", "source": name, "required_scopes": [name, "public"]}],
+            family=family,
+            genus=name,
+            specimen=name,
+        )
         assert app.execute(
-            "select f.name, g.name, s.name, k.source, k.required_scopes from graphium.kg_statements k join graphium.dh_families f on f.id = k.family_id"
-            "  join graphium.dh_genera g on g.id = k.genus_id join graphium.dh_specimens s on s.id = k.specimen_id where f.name = %s", [family],
-        ).fetchone() == (family, name, name, name, sorted({name, "public"}))  # fmt: skip
-        assert ingest(app, [{"content": "x"}], family=f"\u3000 {family}\n", genus=f" {name}\t", specimen=f"\u00a0{name}")[0][2] is True
+            "select f.name, g.name, s.name, k.source, k.required_scopes from graphium.kg_statements k"
+            " join graphium.dh_families f on f.id = k.family_id"
+            "  join graphium.dh_genera g on g.id = k.genus_id join graphium.dh_specimens s"
+            " on s.id = k.specimen_id where f.name = %s",
+            [family],
+        ).fetchone() == (family, name, name, name, sorted({name, "public"}))
+        assert (
+            ingest(app, [{"content": "x"}], family=f"\u3000 {family}\n", genus=f" {name}\t", specimen=f"\u00a0{name}")[
+                0
+            ][2]
+            is True
+        )
 
 
 def test_names_are_nfc(app: Connection, tenant: str) -> None:
@@ -278,10 +403,17 @@ METADATA = [
 def test_metadata_comes_back_as_it_went_in(app: Connection, tenant: str, metadata: str) -> None:
     with as_caller(app, tenant):
         row = app.execute(
-            "select statement_id from graphium.ingest_context('metadata', 'g', 's', %s::jsonb)", [f'[{{"content": "no {next(names)}", "metadata": {metadata}}}]']
-        ).fetchone()  # fmt: skip
+            "select statement_id from graphium.ingest_context('metadata', 'g', 's', %s::jsonb)",
+            [f'[{{"content": "no {next(names)}", "metadata": {metadata}}}]'],
+        ).fetchone()
         assert row is not None
-        text, equal = app.execute("select metadata::text, metadata = %s::jsonb from graphium.kg_statements where id = %s", [metadata, row[0]]).fetchone() or ()
+        text, equal = (
+            app.execute(
+                "select metadata::text, metadata = %s::jsonb from graphium.kg_statements where id = %s",
+                [metadata, row[0]],
+            ).fetchone()
+            or ()
+        )
     assert equal
     from decimal import Decimal
 
@@ -296,8 +428,9 @@ def test_what_jsonb_does_to_metadata(app: Connection, tenant: str) -> None:
     """Of keys given twice the last counts; the order of keys and the writing of exponents are not kept."""
     with as_caller(app, tenant):
         app.execute(
-            "select graphium.ingest_context('metadata', 'g', 's', %s::jsonb)", ['[{"content": "keys", "metadata": {"bb": 1, "a": 2, "bb": 1e2}}]']
-        )  # fmt: skip
+            "select graphium.ingest_context('metadata', 'g', 's', %s::jsonb)",
+            ['[{"content": "keys", "metadata": {"bb": 1, "a": 2, "bb": 1e2}}]'],
+        )
         row = app.execute("select metadata::text from graphium.kg_statements where content = 'keys'").fetchone()
     assert row == ('{"a": 2, "bb": 100}',)
 
@@ -305,7 +438,8 @@ def test_what_jsonb_does_to_metadata(app: Connection, tenant: str) -> None:
 def test_of_keys_given_twice_the_last_counts(app: Connection, tenant: str) -> None:
     with as_caller(app, tenant):
         row = app.execute(
-            "select statement_id from graphium.ingest_context('twice', 'g', 's', '[{\"content\": \"first\", \"content\": \"last\"}]')"
+            "select statement_id from graphium.ingest_context('twice', 'g', 's', '[{\"content\": \"first\","
+            ' "content": "last"}]\')'
         ).fetchone()
         assert row is not None
         assert app.execute("select content from graphium.kg_statements where id = %s", [row[0]]).fetchone() == ("last",)
@@ -315,7 +449,9 @@ def test_of_keys_given_twice_the_last_counts(app: Connection, tenant: str) -> No
 def test_numbers_in_any_form(app: Connection, tenant: str, vector: Any) -> None:
     with as_caller(app, tenant):
         [row] = ingest(app, [{"content": f"vector {vector}", "embedding": vector}], family=f"family {next(names)}")
-        assert app.execute("select embedding::text from graphium.kg_embeddings where statement_id = %s", [row[1]]).fetchone() == ("[1,2,3]",)
+        assert app.execute(
+            "select embedding::text from graphium.kg_embeddings where statement_id = %s", [row[1]]
+        ).fetchone() == ("[1,2,3]",)
 
 
 def test_384_numbers_as_text(app: Connection, new_tenant: Callable[[int], str]) -> None:
@@ -328,11 +464,23 @@ def test_384_numbers_as_text(app: Connection, new_tenant: Callable[[int], str]) 
 
 
 def test_null_means_not_given(app: Connection, tenant: str) -> None:
-    keys = ("embedding", "memory_type", "layer_kind", "required_scopes", "occurred_at", "source", "position", "metadata", "exact_only")
+    keys = (
+        "embedding",
+        "memory_type",
+        "layer_kind",
+        "required_scopes",
+        "occurred_at",
+        "source",
+        "position",
+        "metadata",
+        "exact_only",
+    )
     with as_caller(app, tenant):
         [row] = ingest(app, [{"content": "nulls", **dict.fromkeys(keys)}])
         stored = app.execute(
-            "select required_scopes, occurred_at, source, position, metadata, exact_only from graphium.kg_statements where id = %s", [row[1]]
+            "select required_scopes, occurred_at, source, position, metadata, exact_only"
+            " from graphium.kg_statements where id = %s",
+            [row[1]],
         ).fetchone()
     assert stored == ([], None, None, None, {}, False)
 
@@ -348,19 +496,34 @@ def test_null_means_not_given(app: Connection, tenant: str) -> None:
 def test_times(app: Connection, tenant: str, text: str, moment: datetime) -> None:
     with as_caller(app, tenant):
         [row] = ingest(app, [{"content": f"at {text}", "occurred_at": text}])
-        assert app.execute("select occurred_at from graphium.kg_statements where id = %s", [row[1]]).fetchone() == (moment,)
+        assert app.execute("select occurred_at from graphium.kg_statements where id = %s", [row[1]]).fetchone() == (
+            moment,
+        )
 
 
 def test_labels_of_the_caller_win(app: Connection, tenant: str) -> None:
     with as_caller(app, tenant):
-        rows = ingest(app, [{"content": f"x {m} {k}", "memory_type": m, "layer_kind": k} for m in ("fact", "event", "discovery", "preference", "advice", "decision") for k in ("preloaded", "on_demand")])
-    assert [r[4:6] for r in rows] == [(m, k) for m in ("fact", "event", "discovery", "preference", "advice", "decision") for k in ("preloaded", "on_demand")]
+        rows = ingest(
+            app,
+            [
+                {"content": f"x {m} {k}", "memory_type": m, "layer_kind": k}
+                for m in ("fact", "event", "discovery", "preference", "advice", "decision")
+                for k in ("preloaded", "on_demand")
+            ],
+        )
+    assert [r[4:6] for r in rows] == [
+        (m, k)
+        for m in ("fact", "event", "discovery", "preference", "advice", "decision")
+        for k in ("preloaded", "on_demand")
+    ]
 
 
 def test_no_statements_are_no_rows(app: Connection, boss: Connection, tenant: str) -> None:
     with as_caller(app, tenant):
         assert ingest(app, [], family="made by nothing") == []
-    assert boss.execute("select statement_count, summary_embedding from graphium.dh_families where name = 'made by nothing'").fetchone() == (0, None)
+    assert boss.execute(
+        "select statement_count, summary_embedding from graphium.dh_families where name = 'made by nothing'"
+    ).fetchone() == (0, None)
 
 
 def test_an_error_in_a_savepoint_leaves_the_rest(app: Connection, tenant: str) -> None:
@@ -371,7 +534,10 @@ def test_an_error_in_a_savepoint_leaves_the_rest(app: Connection, tenant: str) -
         assert caught.value.sqlstate == "MG004"
         ingest(app, [{"content": "after"}], family="savepoint")
     with as_caller(app, tenant):
-        found = app.execute("select s.content from graphium.kg_statements s join graphium.dh_families f on f.id = s.family_id where f.name = 'savepoint' order by s.id").fetchall()
+        found = app.execute(
+            "select s.content from graphium.kg_statements s join graphium.dh_families f on f.id = s.family_id"
+            " where f.name = 'savepoint' order by s.id"
+        ).fetchall()
     assert found == [("before",), ("after",)]
 
 
@@ -379,6 +545,14 @@ def test_scopes_as_stored(app: Connection, tenant: str) -> None:
     with as_caller(app, tenant, ["hr"]):
         rows = app.execute(
             "select required_scopes from graphium.ingest_context('scopes', 'g', 's', %s, '{public}')",
-            [Jsonb([{"content": "a", "required_scopes": [" hr ", "hr", "Zed", "a\u0301"]}, {"content": "b"}, {"content": "c", "required_scopes": []}])],
+            [
+                Jsonb(
+                    [
+                        {"content": "a", "required_scopes": [" hr ", "hr", "Zed", "a\u0301"]},
+                        {"content": "b"},
+                        {"content": "c", "required_scopes": []},
+                    ]
+                )
+            ],
         ).fetchall()
     assert rows == [(["Zed", "hr", "\u00e1"],), (["public"],), ([],)]

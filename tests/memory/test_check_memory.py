@@ -1,4 +1,4 @@
-"""check_memory lists every kind of damage, and nothing else. Damage is done by a superuser with triggers out of the way."""
+"""check_memory lists every kind of damage, and nothing else. A superuser does it with triggers out of the way."""
 
 from __future__ import annotations
 
@@ -12,12 +12,36 @@ from tests.support.databases import Connection, Database, as_caller
 
 DAMAGE = [
     ("statement_count", "update graphium.dh_families set statement_count = statement_count + 1 where name = 'f'"),
-    ("counter of statements", "update graphium_private.family_counters c set statements = 7 from graphium.dh_families f where f.id = c.family_id and f.name = 'f'"),
-    ("counter of statements", "delete from graphium_private.family_counters c using graphium.dh_families f where f.id = c.family_id and f.name = 'f'"),
-    ("counter of embeddings", "update graphium_private.family_counters c set embeddings = 7 from graphium.dh_families f where f.id = c.family_id and f.name = 'f'"),
-    ("summed embeddings", "update graphium_private.family_sums u set embeddings = 1 from graphium.dh_families f where f.id = u.family_id and f.name = 'f'"),
-    ("running sum", "update graphium_private.family_sums u set state[2] = state[2] + 1 from graphium.dh_families f where f.id = u.family_id and f.name = 'f'"),
-    ("running sum", "update graphium_private.family_sums u set state = null from graphium.dh_families f where f.id = u.family_id and f.name = 'f'"),
+    (
+        "counter of statements",
+        "update graphium_private.family_counters c set statements = 7 from graphium.dh_families f"
+        " where f.id = c.family_id and f.name = 'f'",
+    ),
+    (
+        "counter of statements",
+        "delete from graphium_private.family_counters c using graphium.dh_families f where f.id = c.family_id"
+        " and f.name = 'f'",
+    ),
+    (
+        "counter of embeddings",
+        "update graphium_private.family_counters c set embeddings = 7 from graphium.dh_families f"
+        " where f.id = c.family_id and f.name = 'f'",
+    ),
+    (
+        "summed embeddings",
+        "update graphium_private.family_sums u set embeddings = 1 from graphium.dh_families f"
+        " where f.id = u.family_id and f.name = 'f'",
+    ),
+    (
+        "running sum",
+        "update graphium_private.family_sums u set state[2] = state[2] + 1 from graphium.dh_families f"
+        " where f.id = u.family_id and f.name = 'f'",
+    ),
+    (
+        "running sum",
+        "update graphium_private.family_sums u set state = null from graphium.dh_families f"
+        " where f.id = u.family_id and f.name = 'f'",
+    ),
     ("summary_embedding", "update graphium.dh_families set summary_embedding = '[1,2,4]' where name = 'f'"),
     ("summary_embedding", "update graphium.dh_families set summary_embedding = null where name = 'f'"),
     ("summary_embedding", "update graphium.dh_families set summary_embedding = '[1,2,4]' where name = 'empty'"),
@@ -32,7 +56,7 @@ DAMAGE = [
     ("orphan", "delete from graphium.dh_genera where name = 'h'"),
     ("orphan", "delete from graphium.dh_families where name = 'f'"),
     ("orphan", "update graphium.dh_symbioses set source_statement_id = gen_random_uuid()"),
-]  # fmt: skip
+]
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +64,28 @@ def memory(shared: Database, admin: Connection) -> str:
     for tenant in ("acme", "umbrella"):
         admin.execute("select graphium.create_tenant(%s, dimensions => 3)", [tenant])
         with as_caller(admin, tenant):
-            ingest(admin, [{"content": "Ada likes tea", "embedding": [1, 2, 3]}, {"content": "ada likes tea."}, {"content": "Ada likes coffee", "embedding": [0, 1, 0], "occurred_at": "2026-01-01T00:00:00Z"}], family="f", genus="g", specimen="Ada")
-            ingest(admin, [{"content": "Bob", "embedding": [3, 1, 1], "required_scopes": ["hr"]}], family="f", genus="h", specimen="Bob")
+            ingest(
+                admin,
+                [
+                    {"content": "Ada likes tea", "embedding": [1, 2, 3]},
+                    {"content": "ada likes tea."},
+                    {"content": "Ada likes coffee", "embedding": [0, 1, 0], "occurred_at": "2026-01-01T00:00:00Z"},
+                ],
+                family="f",
+                genus="g",
+                specimen="Ada",
+            )
+            ingest(
+                admin,
+                [{"content": "Bob", "embedding": [3, 1, 1], "required_scopes": ["hr"]}],
+                family="f",
+                genus="h",
+                specimen="Bob",
+            )
             ingest(admin, [], family="empty")
             admin.execute(
-                "select graphium.link_symbiosis('related_to', jsonb_build_object('statement_id', id), '{\"family\": \"empty\"}') from graphium.kg_statements where content = 'Ada likes coffee'"
+                "select graphium.link_symbiosis('related_to', jsonb_build_object('statement_id', id), '{\"family\":"
+                " \"empty\"}') from graphium.kg_statements where content = 'Ada likes coffee'"
             )
     return "acme"
 

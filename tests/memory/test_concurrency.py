@@ -48,8 +48,9 @@ def rows(boss: Connection, family: str) -> list[tuple[Any, ...]]:
     """(content, access_count) of the family's statements, in order of birth."""
     return boss.execute(
         "select s.content, s.access_count from graphium.kg_statements s join graphium.dh_families f"
-        "    on (f.tenant_id, f.id) = (s.tenant_id, s.family_id) where f.name = %s order by s.id", [family],
-    ).fetchall()  # fmt: skip
+        "    on (f.tenant_id, f.id) = (s.tenant_id, s.family_id) where f.name = %s order by s.id",
+        [family],
+    ).fetchall()
 
 
 def family_id(boss: Connection, family: str) -> Any:
@@ -61,7 +62,14 @@ def family_id(boss: Connection, family: str) -> Any:
 class Session:
     """An application's connection inside a transaction that has named its caller and taken its snapshot."""
 
-    def __init__(self, database: Database, tenant: str, level: IsolationLevel = READ_COMMITTED, scopes: Sequence[str] = (), login: str = "app") -> None:
+    def __init__(
+        self,
+        database: Database,
+        tenant: str,
+        level: IsolationLevel = READ_COMMITTED,
+        scopes: Sequence[str] = (),
+        login: str = "app",
+    ) -> None:
         self.conn = database.connect(login)
         self.conn.autocommit = False
         self.conn.isolation_level = level
@@ -98,7 +106,9 @@ def retried(session: Session, statements: Any, **where: Any) -> list[tuple[Any, 
 @pytest.mark.parametrize("again", [SAME_TEXT, SAME_VECTOR], ids=["same text", "same vector"])
 @pytest.mark.parametrize("is_new", [True, False], ids=["new family", "old family"])
 @pytest.mark.parametrize("level", LEVELS)
-def test_two_sessions_one_sentence(shared: Database, boss: Connection, tenant: str, family: str, level: IsolationLevel, is_new: bool, again: Any) -> None:
+def test_two_sessions_one_sentence(
+    shared: Database, boss: Connection, tenant: str, family: str, level: IsolationLevel, is_new: bool, again: Any
+) -> None:
     if not is_new:
         Session(shared, tenant).ingest_and_commit(COFFEE, family=family)
     first, second = Session(shared, tenant, level), Session(shared, tenant, level)
@@ -118,12 +128,16 @@ def test_two_sessions_one_sentence(shared: Database, boss: Connection, tenant: s
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_stale_snapshot_after_the_lock_is_free(shared: Database, boss: Connection, tenant: str, family: str, level: IsolationLevel) -> None:
+def test_stale_snapshot_after_the_lock_is_free(
+    shared: Database, boss: Connection, tenant: str, family: str, level: IsolationLevel
+) -> None:
     """The other one is done before we begin to write, but after we took our snapshot. No wait, and no duplicate."""
     Session(shared, tenant).ingest_and_commit(COFFEE, family=family)
     late = Session(shared, tenant, level)
     # Without a vector or a word for the family's readers: only the private counters change.
-    Session(shared, tenant, scopes=["hr"]).ingest_and_commit([{"content": "Ada likes tea", "required_scopes": ["hr"]}], family=family)
+    Session(shared, tenant, scopes=["hr"]).ingest_and_commit(
+        [{"content": "Ada likes tea", "required_scopes": ["hr"]}], family=family
+    )
     mine = [{"content": "Ada likes tea", "required_scopes": ["hr"]}]
     late.scopes = ["hr"]
     late.begin()
@@ -138,9 +152,12 @@ def test_stale_snapshot_after_the_lock_is_free(shared: Database, boss: Connectio
 
 
 @pytest.mark.parametrize(
-    ("level", "is_new"), [(READ_COMMITTED, True), (READ_COMMITTED, False), (REPEATABLE_READ, True), (SERIALIZABLE, False)]
+    ("level", "is_new"),
+    [(READ_COMMITTED, True), (READ_COMMITTED, False), (REPEATABLE_READ, True), (SERIALIZABLE, False)],
 )
-def test_fifty_sessions_one_sentence(shared: Database, boss: Connection, tenant: str, family: str, level: IsolationLevel, is_new: bool) -> None:
+def test_fifty_sessions_one_sentence(
+    shared: Database, boss: Connection, tenant: str, family: str, level: IsolationLevel, is_new: bool
+) -> None:
     if not is_new:
         Session(shared, tenant).ingest_and_commit(COFFEE, family=family)
     holder = Session(shared, tenant)
@@ -156,13 +173,17 @@ def test_fifty_sessions_one_sentence(shared: Database, boss: Connection, tenant:
 
 
 def waiters(observer: Connection) -> int:
-    row = observer.execute("select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'").fetchone()
+    row = observer.execute(
+        "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    ).fetchone()
     assert row is not None
     return int(row[0])
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_batches_in_opposite_order(shared: Database, boss: Connection, tenant: str, family: str, level: IsolationLevel) -> None:
+def test_batches_in_opposite_order(
+    shared: Database, boss: Connection, tenant: str, family: str, level: IsolationLevel
+) -> None:
     first, second = Session(shared, tenant, level), Session(shared, tenant, level)
     first.ingest(TEA + COFFEE, family=family)
     with in_thread(lambda: retried(second, COFFEE + TEA, family=family)) as waiting:
@@ -183,18 +204,27 @@ def test_the_first_rolls_back(shared: Database, boss: Connection, tenant: str, f
 
 
 # ------------------------------------------------------------------------------------------ births
-def test_first_use_of_everything_at_once(shared: Database, boss: Connection, admin: Connection, new_tenant: Callable[[int], str]) -> None:
+def test_first_use_of_everything_at_once(
+    shared: Database, boss: Connection, admin: Connection, new_tenant: Callable[[int], str]
+) -> None:
     tenant = new_tenant(3)
     sessions = [Session(shared, tenant) for _ in range(8)]
-    all_at_once([
-        lambda n=n, s=s: s.ingest_and_commit([{"content": f"sentence {n}", "embedding": None}, *TEA], family="f", genus="g", specimen="s")
-        for n, s in enumerate(sessions)
-    ])  # fmt: skip
+    all_at_once(
+        [
+            lambda n=n, s=s: s.ingest_and_commit(
+                [{"content": f"sentence {n}", "embedding": None}, *TEA], family="f", genus="g", specimen="s"
+            )
+            for n, s in enumerate(sessions)
+        ]
+    )
     counts = boss.execute(
-        "select (select count(*) from graphium.dh_families f where f.tenant_id = t.id), (select count(*) from graphium.dh_genera g where g.tenant_id = t.id),"
-        "       (select count(*) from graphium.dh_specimens s where s.tenant_id = t.id), (select count(*) from graphium.kg_statements s where s.tenant_id = t.id)"
-        "  from graphium.tenants t where t.slug = %s", [tenant],
-    ).fetchone()  # fmt: skip
+        "select (select count(*) from graphium.dh_families f where f.tenant_id = t.id), (select count(*)"
+        " from graphium.dh_genera g where g.tenant_id = t.id),"
+        "       (select count(*) from graphium.dh_specimens s where s.tenant_id = t.id), (select count(*)"
+        " from graphium.kg_statements s where s.tenant_id = t.id)"
+        "  from graphium.tenants t where t.slug = %s",
+        [tenant],
+    ).fetchone()
     assert counts == (1, 1, 1, 9)
 
 
@@ -218,19 +248,27 @@ def big_family(shared: Database, tenant: str, family: str) -> str:
     session = Session(shared, tenant)
     for part in range(10):
         session.ingest(
-            [{"content": f"fact {part}-{n}", "embedding": f"[{n + 1},{part},1]", "exact_only": True} for n in range(1000)],
-            family=family, specimen=f"specimen {part}",
-        )  # fmt: skip
+            [
+                {"content": f"fact {part}-{n}", "embedding": f"[{n + 1},{part},1]", "exact_only": True}
+                for n in range(1000)
+            ],
+            family=family,
+            specimen=f"specimen {part}",
+        )
     session.conn.commit()
     return family
 
 
-def test_ingest_waits_for_a_family_to_be_forgotten(shared: Database, boss: Connection, tenant: str, big_family: str) -> None:
+def test_ingest_waits_for_a_family_to_be_forgotten(
+    shared: Database, boss: Connection, tenant: str, big_family: str
+) -> None:
     ingesters = [Session(shared, tenant) for _ in range(4)]
     forgetter = Session(shared, tenant, login="admin")
     row = forgetter.conn.execute("select graphium.forget_taxon('family', %s)", [family_id(boss, big_family)]).fetchone()
     assert row == (10000,)
-    with in_thread(lambda: all_at_once([lambda s=s: s.ingest_and_commit(TEA, family=big_family) for s in ingesters])) as waiting:
+    with in_thread(
+        lambda: all_at_once([lambda s=s: s.ingest_and_commit(TEA, family=big_family) for s in ingesters])
+    ) as waiting:
         for session in ingesters:
             wait_until_blocked(boss, session.conn)
         forgetter.conn.commit()
@@ -244,7 +282,9 @@ def test_forgetting_a_family_waits_for_an_ingest(shared: Database, boss: Connect
     forgetter = Session(shared, tenant, login="admin")
     id_ = family_id(boss, family)
     ingester.ingest(TEA, family=family)
-    with in_thread(lambda: forgetter.conn.execute("select graphium.forget_taxon('family', %s)", [id_]).fetchone()) as waiting:
+    with in_thread(
+        lambda: forgetter.conn.execute("select graphium.forget_taxon('family', %s)", [id_]).fetchone()
+    ) as waiting:
         wait_until_blocked(boss, forgetter.conn, by=ingester.conn)
         ingester.conn.commit()
     assert waiting.result() == (2,)
@@ -253,7 +293,9 @@ def test_forgetting_a_family_waits_for_an_ingest(shared: Database, boss: Connect
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_ingest_after_its_match_was_forgotten(shared: Database, boss: Connection, tenant: str, family: str, level: IsolationLevel) -> None:
+def test_ingest_after_its_match_was_forgotten(
+    shared: Database, boss: Connection, tenant: str, family: str, level: IsolationLevel
+) -> None:
     [row] = Session(shared, tenant).ingest_and_commit(TEA, family=family)
     forgetter, ingester = Session(shared, tenant), Session(shared, tenant, level)
     assert forgetter.conn.execute("select graphium.forget_context(%s)", [[row[1]]]).fetchone() == (1,)
@@ -278,10 +320,14 @@ def test_forget_of_a_row_that_another_forgets(shared: Database, boss: Connection
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_ingest_after_its_match_got_another_audience(shared: Database, boss: Connection, tenant: str, family: str, level: IsolationLevel) -> None:
+def test_ingest_after_its_match_got_another_audience(
+    shared: Database, boss: Connection, tenant: str, family: str, level: IsolationLevel
+) -> None:
     [row] = Session(shared, tenant).ingest_and_commit(TEA, family=family)
     editor, ingester = Session(shared, tenant, scopes=["hr"]), Session(shared, tenant, level, scopes=["hr"])
-    assert editor.conn.execute("select graphium.set_required_scopes('statement', %s, '{hr}')", [row[1]]).fetchone() == (1,)
+    assert editor.conn.execute("select graphium.set_required_scopes('statement', %s, '{hr}')", [row[1]]).fetchone() == (
+        1,
+    )
     with in_thread(lambda: retried(ingester, TEA, family=family)) as waiting:
         wait_until_blocked(boss, ingester.conn, by=editor.conn)
         editor.conn.commit()
@@ -291,7 +337,9 @@ def test_ingest_after_its_match_got_another_audience(shared: Database, boss: Con
 
 @pytest.mark.parametrize("kind", ["family", "specimen"])
 @pytest.mark.parametrize("level", LEVELS)
-def test_ingest_into_what_is_being_hidden(shared: Database, boss: Connection, tenant: str, family: str, level: IsolationLevel, kind: str) -> None:
+def test_ingest_into_what_is_being_hidden(
+    shared: Database, boss: Connection, tenant: str, family: str, level: IsolationLevel, kind: str
+) -> None:
     Session(shared, tenant).ingest_and_commit(COFFEE, family=family)
     editor, ingester = Session(shared, tenant, scopes=["hr"]), Session(shared, tenant, level)
     id_ = family_id(boss, family)
@@ -318,31 +366,48 @@ def test_ingest_into_what_is_being_renamed(shared: Database, boss: Connection, t
     assert rows(boss, family + " of old") == [("Ada likes coffee", 0)]
 
 
-def test_ingest_into_a_specimen_that_is_being_moved(shared: Database, boss: Connection, tenant: str, family: str) -> None:
+def test_ingest_into_a_specimen_that_is_being_moved(
+    shared: Database, boss: Connection, tenant: str, family: str
+) -> None:
     Session(shared, tenant).ingest_and_commit(COFFEE, family=family, genus="from", specimen="Ada")
     Session(shared, tenant).ingest_and_commit([{"content": "Bob"}], family=family, genus="to", specimen="Bob")
-    specimen, genus = boss.execute(
-        "select (select s.id from graphium.dh_specimens s where s.family_id = f.id and s.name = 'Ada'),"
-        "       (select g.id from graphium.dh_genera g where g.family_id = f.id and g.name = 'to') from graphium.dh_families f where f.name = %s", [family],
-    ).fetchone() or ()  # fmt: skip
+    specimen, genus = (
+        boss.execute(
+            "select (select s.id from graphium.dh_specimens s where s.family_id = f.id and s.name = 'Ada'),"
+            "       (select g.id from graphium.dh_genera g where g.family_id = f.id and g.name = 'to')"
+            " from graphium.dh_families f where f.name = %s",
+            [family],
+        ).fetchone()
+        or ()
+    )
     admin, ingester = Session(shared, tenant, login="admin"), Session(shared, tenant)
     admin.conn.execute("select graphium.move_specimen(%s, %s)", [specimen, genus])
-    with in_thread(lambda: ingester.ingest_and_commit(COFFEE + TEA, family=family, genus="from", specimen="Ada")) as waiting:
+    with in_thread(
+        lambda: ingester.ingest_and_commit(COFFEE + TEA, family=family, genus="from", specimen="Ada")
+    ) as waiting:
         wait_until_blocked(boss, ingester.conn, by=admin.conn)
         admin.conn.commit()
     assert [r[2] for r in waiting.result()] == [True, False]
     assert boss.execute(
         "select g.name, p.name, s.content from graphium.kg_statements s join graphium.dh_genera g on g.id = s.genus_id"
-        "  join graphium.dh_specimens p on p.id = s.specimen_id where s.family_id = %s and p.name = 'Ada' order by 3", [family_id(boss, family)],
-    ).fetchall() == [("to", "Ada", "Ada likes coffee"), ("from", "Ada", "Ada likes tea")]  # fmt: skip
+        "  join graphium.dh_specimens p on p.id = s.specimen_id where s.family_id = %s and p.name = 'Ada' order by 3",
+        [family_id(boss, family)],
+    ).fetchall() == [("to", "Ada", "Ada likes coffee"), ("from", "Ada", "Ada likes tea")]
 
 
 @pytest.mark.parametrize("kind", ["genus", "specimen"])
-def test_ingest_into_what_is_being_forgotten(shared: Database, boss: Connection, tenant: str, family: str, kind: str) -> None:
+def test_ingest_into_what_is_being_forgotten(
+    shared: Database, boss: Connection, tenant: str, family: str, kind: str
+) -> None:
     Session(shared, tenant).ingest_and_commit(TEA, family=family)
-    [id_] = boss.execute(
-        f"select id from graphium.{'dh_genera' if kind == 'genus' else 'dh_specimens'} where family_id = %s".encode(), [family_id(boss, family)]
-    ).fetchone() or []  # fmt: skip
+    table = "dh_genera" if kind == "genus" else "dh_specimens"
+    [id_] = (
+        boss.execute(
+            f"select id from graphium.{table} where family_id = %s".encode(),
+            [family_id(boss, family)],
+        ).fetchone()
+        or []
+    )
     admin, ingester = Session(shared, tenant, login="admin"), Session(shared, tenant)
     admin.conn.execute("select graphium.forget_taxon(%s, %s)", [kind, id_])
     with in_thread(lambda: ingester.ingest_and_commit(TEA, family=family)) as waiting:
@@ -352,24 +417,35 @@ def test_ingest_into_what_is_being_forgotten(shared: Database, boss: Connection,
     assert rows(boss, family) == [("Ada likes tea", 0)]
 
 
-def test_ingest_into_a_tenant_that_is_being_dropped(shared: Database, boss: Connection, admin: Connection, new_tenant: Callable[[int], str]) -> None:
+def test_ingest_into_a_tenant_that_is_being_dropped(
+    shared: Database, boss: Connection, admin: Connection, new_tenant: Callable[[int], str]
+) -> None:
     tenant = new_tenant(3)
     Session(shared, tenant).ingest_and_commit(TEA, family="only")
     dropper, old, new = Session(shared, tenant, login="admin"), Session(shared, tenant), Session(shared, tenant)
     dropper.conn.execute("select graphium.drop_tenant(%s)", [tenant])
-    with in_thread(lambda: old.ingest_and_commit(TEA, family="only")) as one, in_thread(lambda: new.ingest_and_commit(TEA, family="another")) as two:
+    with (
+        in_thread(lambda: old.ingest_and_commit(TEA, family="only")) as one,
+        in_thread(lambda: new.ingest_and_commit(TEA, family="another")) as two,
+    ):
         wait_until_blocked(boss, old.conn, by=dropper.conn)
         wait_until_blocked(boss, new.conn, by=dropper.conn)
         dropper.conn.commit()
     assert [getattr(w.exception(), "sqlstate", None) for w in (one, two)] == ["MG001", "MG001"]
-    assert boss.execute("select count(*) from graphium.dh_families where name in ('only', 'another')").fetchone() == (0,)
+    assert boss.execute("select count(*) from graphium.dh_families where name in ('only', 'another')").fetchone() == (
+        0,
+    )
 
 
-# ------------------------------------------------------------------------------------------ what goes wrong goes wrong cleanly
-def test_opposite_order_of_families_is_a_deadlock_that_is_detected(shared: Database, boss: Connection, tenant: str) -> None:
+# ------------------------------------------------------------------------------------------ what goes wrong, cleanly
+def test_opposite_order_of_families_is_a_deadlock_that_is_detected(
+    shared: Database, boss: Connection, tenant: str
+) -> None:
     one, other = (f"family {next(names)}" for _ in range(2))
     login = shared.login("graphium_app")
-    boss.execute(sql.SQL("alter role {} set deadlock_timeout = '20ms'").format(sql.Identifier(shared.cluster.role(login))))
+    boss.execute(
+        sql.SQL("alter role {} set deadlock_timeout = '20ms'").format(sql.Identifier(shared.cluster.role(login)))
+    )
     for name in (one, other):
         Session(shared, tenant).ingest_and_commit(COFFEE, family=name)
     first, second = Session(shared, tenant), Session(shared, tenant, login=login)
@@ -383,7 +459,9 @@ def test_opposite_order_of_families_is_a_deadlock_that_is_detected(shared: Datab
     assert rows(boss, one) == rows(boss, other) == [("Ada likes coffee", 0), ("Ada likes tea", 0)]
 
 
-def test_a_client_dies_with_a_batch_done_but_not_committed(shared: Database, boss: Connection, tenant: str, family: str) -> None:
+def test_a_client_dies_with_a_batch_done_but_not_committed(
+    shared: Database, boss: Connection, tenant: str, family: str
+) -> None:
     victim, survivor = Session(shared, tenant), Session(shared, tenant)
     victim.ingest(TEA + COFFEE, family=family, specimen="Bob")
     with in_thread(lambda: survivor.ingest_and_commit(TEA, family=family)) as waiting:
@@ -391,7 +469,9 @@ def test_a_client_dies_with_a_batch_done_but_not_committed(shared: Database, bos
         boss.execute("select pg_terminate_backend(%s)", [victim.conn.info.backend_pid])
     assert waiting.result()[0][2] is False
     assert rows(boss, family) == [("Ada likes tea", 0)]
-    assert boss.execute("select name from graphium.dh_specimens where family_id = %s", [family_id(boss, family)]).fetchall() == [("Ada",)]
+    assert boss.execute(
+        "select name from graphium.dh_specimens where family_id = %s", [family_id(boss, family)]
+    ).fetchall() == [("Ada",)]
 
 
 def test_a_client_dies_in_the_middle_of_a_batch(shared: Database, boss: Connection, tenant: str, family: str) -> None:
@@ -405,7 +485,9 @@ def test_a_client_dies_in_the_middle_of_a_batch(shared: Database, boss: Connecti
     assert isinstance(waiting.exception(), psycopg.OperationalError)
     holder.conn.commit()
     assert rows(boss, family) == [("Ada likes coffee", 0)]
-    assert boss.execute("select count(*) from graphium.dh_families where starts_with(name, %s)", [family]).fetchone() == (1,)
+    assert boss.execute(
+        "select count(*) from graphium.dh_families where starts_with(name, %s)", [family]
+    ).fetchone() == (1,)
 
 
 def test_a_client_cancels(shared: Database, boss: Connection, tenant: str, family: str) -> None:
@@ -424,9 +506,8 @@ def test_a_client_cancels(shared: Database, boss: Connection, tenant: str, famil
 def test_savepoint_takes_back_a_batch(shared: Database, boss: Connection, tenant: str, family: str) -> None:
     session = Session(shared, tenant)
     session.ingest(COFFEE, family=family)
-    with pytest.raises(ZeroDivisionError), session.conn.transaction():
+    with session.conn.transaction(force_rollback=True):
         session.ingest(TEA, family=family, specimen="Bob")
-        raise ZeroDivisionError
     session.ingest(SAME_TEXT, family=family)
     session.conn.commit()
     assert rows(boss, family) == [("Ada likes coffee", 0), ("ada likes tea.", 0)]
@@ -452,7 +533,9 @@ def test_other_readers_do_not_wait(shared: Database, tenant: str, family: str, a
     with as_caller(app, tenant):
         app.execute("set local lock_timeout = '1ms'")
         seen = app.execute(
-            "select s.content from graphium.kg_statements s join graphium.dh_families f on f.id = s.family_id where f.name = %s", [family]
-        ).fetchall()  # fmt: skip
+            "select s.content from graphium.kg_statements s join graphium.dh_families f on f.id = s.family_id"
+            " where f.name = %s",
+            [family],
+        ).fetchall()
     assert seen == [("Ada likes coffee",)]
     writer.conn.commit()

@@ -10,8 +10,8 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import psutil
 import psycopg
@@ -21,6 +21,7 @@ from psycopg.conninfo import make_conninfo
 from graphium_db import deploy
 from tests.memory.conftest import ingest
 from tests.support.concurrency import wait_until
+from tests.support.databases import Connection
 
 pgserver = pytest.importorskip("pgserver", reason="the embedded server is not installed")
 
@@ -87,8 +88,20 @@ class Writer(threading.Thread):
                 self.attempted.append(batch)
                 self.conn.execute("select graphium.set_caller('acme')")
                 # The shared sentence is folded again and again: its count must be that of the transactions.
-                ingest(self.conn, [{"content": f"{batch} {n}", "embedding": [self.number, len(self.attempted), n], "exact_only": True} for n in range(SIZE)]
-                       + [{"content": "everybody says this"}], family=family, specimen=f"specimen {self.number}")  # fmt: skip
+                ingest(
+                    self.conn,
+                    [
+                        {
+                            "content": f"{batch} {n}",
+                            "embedding": [self.number, len(self.attempted), n],
+                            "exact_only": True,
+                        }
+                        for n in range(SIZE)
+                    ]
+                    + [{"content": "everybody says this"}],
+                    family=family,
+                    specimen=f"specimen {self.number}",
+                )
                 self.conn.commit()
                 self.acknowledged.append(batch)
         except psycopg.OperationalError:
@@ -105,12 +118,7 @@ def test_killed_in_mid_commit(own: OwnServer) -> None:
         with psycopg.connect(own.dsn("postgres"), autocommit=True) as watcher:
             for writer in writers:
                 writer.start()
-
-            def in_mid_commit() -> bool:
-                row: Any = watcher.execute("select count(*) from pg_stat_activity where usename = 'crash_app' and query = 'COMMIT' and state = 'active'").fetchone()
-                return all(len(w.acknowledged) > 3 for w in writers) and row[0] >= 2
-
-            wait_until(in_mid_commit, "sessions are in mid-commit", timeout=60)
+            wait_until(partial(in_mid_commit, watcher, writers), "sessions are in mid-commit", timeout=60)
             own.kill()
         for writer in writers:
             writer.join(20)
@@ -121,23 +129,39 @@ def test_killed_in_mid_commit(own: OwnServer) -> None:
         look(own, acknowledged, attempted)
 
 
+def in_mid_commit(watcher: Connection, writers: list[Writer]) -> bool:
+    """Two at least are, and all have done something before."""
+    row = watcher.execute(
+        "select count(*) from pg_stat_activity where usename = 'crash_app' and query = 'COMMIT' and state = 'active'"
+    ).fetchone()
+    assert row is not None
+    return all(len(w.acknowledged) > 3 for w in writers) and row[0] >= 2
+
+
 def look(own: OwnServer, acknowledged: list[str], attempted: list[str]) -> None:
     with psycopg.connect(own.dsn("postgres")) as conn:
-        there = dict(conn.execute(
-            "select split_part(content, ' ', 1), count(*) from graphium.kg_statements where content <> 'everybody says this' group by 1"
-        ).fetchall())  # fmt: skip
+        there = dict(
+            conn.execute(
+                "select split_part(content, ' ', 1), count(*) from graphium.kg_statements"
+                " where content <> 'everybody says this' group by 1"
+            ).fetchall()
+        )
         assert set(there.values()) == {SIZE}  # whole batches, each once
         assert set(acknowledged) <= set(there) <= set(attempted)
         assert len(attempted) > len(acknowledged)
         said = conn.execute(
             "select count(*) + sum(access_count) from graphium.kg_statements where content = 'everybody says this'"
-        ).fetchone()  # fmt: skip
+        ).fetchone()
         assert said == (len(there),)
         assert conn.execute("select count(*) from graphium.kg_embeddings").fetchone() == (SIZE * len(there),)
         made = conn.execute("select count(*) from graphium.dh_families where starts_with(name, 'family of')").fetchone()
-        assert made == conn.execute(
-            "select count(*) from graphium.dh_families f where starts_with(name, 'family of') and exists (select from graphium.kg_statements s where s.family_id = f.id)"
-        ).fetchone()  # fmt: skip
+        assert (
+            made
+            == conn.execute(
+                "select count(*) from graphium.dh_families f where starts_with(name, 'family of')"
+                " and exists (select from graphium.kg_statements s where s.family_id = f.id)"
+            ).fetchone()
+        )
     with psycopg.connect(own.dsn("crash_admin")) as conn:
         assert conn.execute("select * from graphium.check_memory('acme')").fetchall() == []
         assert conn.execute("select * from graphium.check_graph('acme')").fetchall() == []

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.memory.model import (
     DASHES,
-    EM_DASHES,
     DIGITS,
     DOUBLE_QUOTES,
+    EM_DASHES,
     FINAL_MARKS,
     PATH_CHARACTERS,
     SINGLE_QUOTES,
@@ -70,7 +70,12 @@ APART = [
 
 
 def in_sql(conn: Connection, texts: list[str]) -> list[str]:
-    return [r[0] for r in conn.execute("select graphium_private.fold_v1(t) from unnest(%s::text[]) with ordinality as u(t, n) order by n", [texts])]
+    return [
+        r[0]
+        for r in conn.execute(
+            "select graphium_private.fold_v1(t) from unnest(%s::text[]) with ordinality as u(t, n) order by n", [texts]
+        )
+    ]
 
 
 @pytest.mark.parametrize(("one", "other"), TOGETHER)
@@ -87,16 +92,45 @@ def test_stays_apart(boss: Connection, one: str, other: str) -> None:
 
 
 def test_values_by_hand(boss: Connection) -> None:
-    given = [" The  US “team”\tuses v2B on /Srv/Data!! ", "Really?!", "Wait...", ".", "", "\u200b \u3000", "A.", "e.g. This."]
-    assert in_sql(boss, given) == ['the US "team" uses v2B on /Srv/Data', "really?", "wait", ".", "", "", "a", "e.g. this"]
+    given = [
+        " The  US “team”\tuses v2B on /Srv/Data!! ",
+        "Really?!",
+        "Wait...",
+        ".",
+        "",
+        "\u200b \u3000",
+        "A.",
+        "e.g. This.",
+    ]
+    assert in_sql(boss, given) == [
+        'the US "team" uses v2B on /Srv/Data',
+        "really?",
+        "wait",
+        ".",
+        "",
+        "",
+        "a",
+        "e.g. this",
+    ]
 
 
 # Characters that this Python and every server know. Marks that are letters and symbols that have case are left to
 # PostgreSQL's tables; the combining diacritics and the symbols that matter are in `special`.
 known = st.characters(min_codepoint=1, exclude_categories=("Cs", "Cn", "Co", "Mn", "Mc", "So"))
 special = st.sampled_from(
-    list(WHITE_SPACE + UNSEEN + SINGLE_QUOTES + DOUBLE_QUOTES + DASHES + EM_DASHES + FINAL_MARKS + PATH_CHARACTERS + DIGITS)
-    + list("aAbBéÉiİıIsſẞßΣσςǅǆKÅ?,;()") + ["\u0301", "\u0331", "\u0308", "\u030c", "\u200c", "\u200d", "\u202e", "🍎", "한", "ᄒ", "ᅡ"]
+    list(
+        WHITE_SPACE
+        + UNSEEN
+        + SINGLE_QUOTES
+        + DOUBLE_QUOTES
+        + DASHES
+        + EM_DASHES
+        + FINAL_MARKS
+        + PATH_CHARACTERS
+        + DIGITS
+    )
+    + list("aAbBéÉiİıIsſẞßΣσςǅǆKÅ?,;()")
+    + ["\u0301", "\u0331", "\u0308", "\u030c", "\u200c", "\u200d", "\u202e", "🍎", "한", "ᄒ", "ᅡ"]
 )
 texts = st.lists(st.one_of(special, special, known, st.just(" ")), max_size=24).map("".join)
 
@@ -115,7 +149,8 @@ def test_every_character_in_a_word(boss: Connection) -> None:
     every = [
         c
         for n, c in enumerate(map(chr, range(1, sys.maxunicode + 1)))
-        if unicodedata.category(c) not in ("Cn", "Cs", "Co", "Mn", "Mc", "So") and (unicodedata.category(c) != "Lo" or n < 0x2E80 or n % 100 == 0)
+        if unicodedata.category(c) not in ("Cn", "Cs", "Co", "Mn", "Mc", "So")
+        and (unicodedata.category(c) != "Lo" or n < 0x2E80 or n % 100 == 0)
     ]
     given_ = [f"{c}x yZ{c}. {c}" for c in every]
     wrong = [(t, s) for t, s in zip(given_, in_sql(boss, given_), strict=True) if s != fold(t)]

@@ -38,5 +38,6 @@ def test_no_two_alike_from_many_sessions(shared: Database) -> None:
     def many(conn: Connection) -> list[object]:
         return [r[0] for r in conn.execute("select graphium_private.new_id() from generate_series(1, 3000)")]
 
-    parts = all_at_once([lambda c=shared.connect(): many(c) for _ in range(4)])
+    connections = [shared.connect() for _ in range(4)]
+    parts = all_at_once([lambda c=c: many(c) for c in connections])
     assert len({i for part in parts for i in part}) == 12000

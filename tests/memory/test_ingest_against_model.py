@@ -21,9 +21,19 @@ from tests.support.databases import Connection, as_caller
 
 DIMENSIONS = (3, 8)
 TEXTS = [
-    "Ada likes tea", "ada likes tea.", "Ada  likes “tea”", 'Ada likes "tea"', "Ada likes tea?", "The US team", "The us team",
-    "Straße 12", "🍎", "🍌", "Cafe\u0301", "Café",
-]  # fmt: skip
+    "Ada likes tea",
+    "ada likes tea.",
+    "Ada  likes “tea”",
+    'Ada likes "tea"',
+    "Ada likes tea?",
+    "The US team",
+    "The us team",
+    "Straße 12",
+    "🍎",
+    "🍌",
+    "Cafe\u0301",
+    "Café",
+]
 SCOPES: list[list[str]] = [[], ["public"], ["hr"], ["legal"], ["hr", "legal"], ["legal", "hr", "hr"], ["hr", "public"]]
 TIMES = ["2026-03-01T09:30:00+00:00", "2026-03-02T00:00:00+00:00"]
 numbers = itertools.count(1)
@@ -32,8 +42,8 @@ numbers = itertools.count(1)
 def pool(dimensions: int, seed: int) -> list[tuple[float, ...]]:
     """Clusters of vectors with cosines on both sides of the threshold, scaled copies among them.
 
-    Where two vectors are within reach of a third, their cosines with it are equal or differ by more than the rounding of
-    single precision, so that "the most similar" is beyond doubt.
+    Where two vectors are within reach of a third, their cosines with it are equal or differ by more than the rounding
+    of single precision, so that "the most similar" is beyond doubt.
     """
     random = np.random.default_rng(seed)
     chosen: list[np.ndarray[Any, np.dtype[np.float64]]] = []
@@ -58,7 +68,9 @@ def pool(dimensions: int, seed: int) -> list[tuple[float, ...]]:
 def is_beyond_doubt(vectors: list[np.ndarray[Any, Any]]) -> bool:
     for x in vectors:
         reached = sorted(c for c in (cosine(x, y) for y in vectors) if c > 0.9989)
-        if any(abs(c - 0.999) < 1e-9 for c in reached) or any(1e-12 < b - a < 3e-6 for a, b in itertools.pairwise(reached)):
+        if any(abs(c - 0.999) < 1e-9 for c in reached) or any(
+            1e-12 < b - a < 3e-6 for a, b in itertools.pairwise(reached)
+        ):
             return False
     return True
 
@@ -82,14 +94,16 @@ def calls(draw: st.DrawFn) -> tuple[int, list[dict[str, Any]]]:
         st.sampled_from(["talk", "mail"]),
         st.one_of(st.none(), st.integers(-3, 9)),
     )
-    call = st.fixed_dictionaries({
-        "held": st.sampled_from([None, [], ["hr"], ["hr"], ["hr", "legal"], ["legal", "hr"], ["other"]]),
-        "family": st.sampled_from(["family", "family", "family", "other"]),
-        "genus": st.sampled_from(["genus", "genus", "another"]),
-        "specimen": st.sampled_from(["Ada", "Ada", "Bob"]),
-        "required_scopes": st.one_of(st.none(), st.none(), st.none(), st.sampled_from(SCOPES)),
-        "inputs": st.lists(st.one_of(inputs, inputs, placed), max_size=8),
-    })
+    call = st.fixed_dictionaries(
+        {
+            "held": st.sampled_from([None, [], ["hr"], ["hr"], ["hr", "legal"], ["legal", "hr"], ["other"]]),
+            "family": st.sampled_from(["family", "family", "family", "other"]),
+            "genus": st.sampled_from(["genus", "genus", "another"]),
+            "specimen": st.sampled_from(["Ada", "Ada", "Bob"]),
+            "required_scopes": st.one_of(st.none(), st.none(), st.none(), st.sampled_from(SCOPES)),
+            "inputs": st.lists(st.one_of(inputs, inputs, placed), max_size=8),
+        }
+    )
     return dimensions, draw(st.lists(call, min_size=1, max_size=6))
 
 
@@ -101,7 +115,11 @@ def tenants(new_tenant: Callable[[int], str]) -> dict[int, str]:
 @given(given_=calls())
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_agrees_with_the_model(
-    tenants: dict[int, str], app: Connection, admin: Connection, boss: Connection, given_: tuple[int, list[dict[str, Any]]]
+    tenants: dict[int, str],
+    app: Connection,
+    admin: Connection,
+    boss: Connection,
+    given_: tuple[int, list[dict[str, Any]]],
 ) -> None:
     dimensions, sequence = given_
     prefix = f"{next(numbers)} "
@@ -139,21 +157,28 @@ def stored(boss: Connection, prefix: str) -> tuple[Any, ...]:
     specimens = boss.execute(
         "select f.name, g.name, s.name, s.required_scopes from graphium.dh_specimens s"
         "  join graphium.dh_genera g on g.id = s.genus_id join graphium.dh_families f on f.id = s.family_id"
-        " where starts_with(f.name, %s)", [prefix],
-    ).fetchall()  # fmt: skip
+        " where starts_with(f.name, %s)",
+        [prefix],
+    ).fetchall()
     statements = boss.execute(
-        "select s.id, f.name, g.name, p.name, s.content, e.embedding::text, s.exact_only, s.required_scopes, s.access_count, s.source,"
+        "select s.id, f.name, g.name, p.name, s.content, e.embedding::text, s.exact_only, s.required_scopes,"
+        " s.access_count, s.source,"
         "       s.position, s.occurred_at, s.metadata, (s.last_accessed_at is null) = (s.access_count = 0)"
-        "  from graphium.kg_statements s join graphium.dh_families f on f.id = s.family_id join graphium.dh_genera g on g.id = s.genus_id"
-        "  join graphium.dh_specimens p on p.id = s.specimen_id left join graphium.kg_embeddings e on e.statement_id = s.id"
-        " where starts_with(f.name, %s)", [prefix],
-    ).fetchall()  # fmt: skip
+        "  from graphium.kg_statements s join graphium.dh_families f on f.id = s.family_id"
+        " join graphium.dh_genera g on g.id = s.genus_id"
+        "  join graphium.dh_specimens p on p.id = s.specimen_id left join graphium.kg_embeddings e"
+        " on e.statement_id = s.id"
+        " where starts_with(f.name, %s)",
+        [prefix],
+    ).fetchall()
     variants = boss.execute(
-        "select v.statement_id, v.content, g.name, p.name, v.source, v.position, v.occurred_at, v.metadata, v.seen_count"
+        "select v.statement_id, v.content, g.name, p.name, v.source, v.position, v.occurred_at, v.metadata,"
+        " v.seen_count"
         "  from graphium.kg_statement_variants v join graphium.kg_statements s on s.id = v.statement_id"
         "  join graphium.dh_families f on f.id = s.family_id left join graphium.dh_specimens p on p.id = v.specimen_id"
-        "  left join graphium.dh_genera g on g.id = p.genus_id where starts_with(f.name, %s)", [prefix],
-    ).fetchall()  # fmt: skip
+        "  left join graphium.dh_genera g on g.id = p.genus_id where starts_with(f.name, %s)",
+        [prefix],
+    ).fetchall()
     seen: dict[Any, Counter[Any]] = {}
     for id_, content, genus, specimen, source, position, occurred_at, metadata, count in variants:
         who = None if specimen is None else (genus, specimen)
@@ -163,7 +188,14 @@ def stored(boss: Connection, prefix: str) -> tuple[Any, ...]:
         sorted(families),
         sorted(specimens),
         {
-            s[0]: (*s[1:5], s[5] and tuple(np.float32(x) for x in s[5].strip("[]").split(",")), *s[6:11], written(s[11]), s[12], s[13])
+            s[0]: (
+                *s[1:5],
+                s[5] and tuple(np.float32(x) for x in s[5].strip("[]").split(",")),
+                *s[6:11],
+                written(s[11]),
+                s[12],
+                s[13],
+            )
             for s in statements
         },
         seen,
@@ -177,11 +209,23 @@ def written(moment: datetime | None) -> str | None:
 def modelled(memory: Memory, ids: dict[int, Any]) -> tuple[Any, ...]:
     statements = {
         ids[s.number]: (
-            name, s.genus, s.specimen, s.content, None if s.embedding is None else tuple(np.float32(x) for x in s.embedding),
-            s.exact_only, s.required_scopes, s.access_count, s.source, s.position, s.occurred_at, s.metadata, True,
+            name,
+            s.genus,
+            s.specimen,
+            s.content,
+            None if s.embedding is None else tuple(np.float32(x) for x in s.embedding),
+            s.exact_only,
+            s.required_scopes,
+            s.access_count,
+            s.source,
+            s.position,
+            s.occurred_at,
+            s.metadata,
+            True,
         )
-        for name, f in memory.families.items() for s in f.statements
-    }  # fmt: skip
+        for name, f in memory.families.items()
+        for s in f.statements
+    }
     return (
         sorted((name, f.required_scopes, f.summary()[0]) for name, f in memory.families.items()),
         sorted((name, *who, scopes) for name, f in memory.families.items() for who, scopes in f.specimens.items()),

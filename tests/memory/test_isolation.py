@@ -13,7 +13,16 @@ from psycopg import errors, sql
 from tests.memory.conftest import ingest
 from tests.support.databases import Connection, Database, as_caller
 
-TABLES = ("tenants", "dh_families", "dh_genera", "dh_specimens", "kg_statements", "kg_statement_variants", "kg_embeddings", "dh_symbioses")
+TABLES = (
+    "tenants",
+    "dh_families",
+    "dh_genera",
+    "dh_specimens",
+    "kg_statements",
+    "kg_statement_variants",
+    "kg_embeddings",
+    "dh_symbioses",
+)
 TEA = {"content": "Ada likes tea", "embedding": [1, 2, 3]}
 ROLES = ("graphium_reader", "graphium_user", "graphium_app", "graphium_admin")
 numbers = itertools.count(1)
@@ -54,7 +63,10 @@ def test_tenants_with_names_alike(db: Database) -> None:
             [row] = ingest(app, [TEA], required_scopes=["hr"])
             assert row[2] is False  # nobody else's is the same
             ids[slug] = row[1]
-            assert ingest(app, [TEA | {"content": "Tea is what Ada likes", "required_scopes": ["hr"]}])[0][1:3] == (row[1], True)
+            assert ingest(app, [TEA | {"content": "Tea is what Ada likes", "required_scopes": ["hr"]}])[0][1:3] == (
+                row[1],
+                True,
+            )
     for slug in slugs:
         for conn, scopes in ((app, ["hr"]), (admin, [])):
             with as_caller(conn, slug, scopes):
@@ -71,7 +83,9 @@ def test_tenants_with_names_alike(db: Database) -> None:
         assert counts(admin)["kg_statements"] == 1
     admin.execute("select graphium.drop_tenant('acme%')")
     admin.execute("select graphium.drop_tenant('*')")
-    assert sorted(r[0] for r in admin.execute("select slug from graphium.list_tenants()")) == sorted(set(slugs) - {"acme%", "*"})
+    assert sorted(r[0] for r in admin.execute("select slug from graphium.list_tenants()")) == sorted(
+        set(slugs) - {"acme%", "*"}
+    )
 
 
 def test_one_uuid_in_two_tenants(db: Database) -> None:
@@ -100,24 +114,51 @@ def test_one_uuid_in_two_tenants(db: Database) -> None:
 
 # ------------------------------------------------------------------------------------------ nobody
 # What a caller without a tenant may call: it names no tenant's data, or makes it.
-WITHOUT_TENANT = {"set_caller", "classify", "create_tenant", "drop_tenant", "list_tenants", "add_principal", "remove_principal", "maintenance_plan"}
+WITHOUT_TENANT = {
+    "set_caller",
+    "classify",
+    "create_tenant",
+    "drop_tenant",
+    "list_tenants",
+    "add_principal",
+    "remove_principal",
+    "maintenance_plan",
+}
 ARGUMENTS = {  # valid ones, where NULL is refused for its own sake
-    "kind": "'family'", "id": "gen_random_uuid()", "name": "'x'", "family": "'f'", "genus": "'g'", "specimen": "'s'",
-    "statements": """'[{"content": "x"}]'""", "statement_ids": "'{}'", "required_scopes": "'{}'", "query": "'match (n) return n'", "genus_id": "gen_random_uuid()",
-    "source": """'{"family": "f"}'""", "target": """'{"family": "g"}'""", "query_text": "'tea'", "query_embedding": "'[1,2,3]'",
-}  # fmt: skip
+    "kind": "'family'",
+    "id": "gen_random_uuid()",
+    "name": "'x'",
+    "family": "'f'",
+    "genus": "'g'",
+    "specimen": "'s'",
+    "statements": """'[{"content": "x"}]'""",
+    "statement_ids": "'{}'",
+    "required_scopes": "'{}'",
+    "query": "'match (n) return n'",
+    "genus_id": "gen_random_uuid()",
+    "source": """'{"family": "f"}'""",
+    "target": """'{"family": "g"}'""",
+    "query_text": "'tea'",
+    "query_embedding": "'[1,2,3]'",
+}
 
 
 def functions(boss: Connection, role: str) -> list[tuple[str, str]]:
     """Name and a call of every public function that `role` may execute."""
     rows = boss.execute(
-        "select p.proname, p.pronargdefaults, p.proargnames, (select array_agg(format_type(t, null) order by n) from unnest(p.proargtypes) with ordinality as a(t, n))"
-        "  from pg_proc p where p.pronamespace = 'graphium'::regnamespace and has_function_privilege(%s, p.oid, 'execute') order by 1", [role],
-    ).fetchall()  # fmt: skip
+        "select p.proname, p.pronargdefaults, p.proargnames, (select array_agg(format_type(t, null) order by n)"
+        " from unnest(p.proargtypes) with ordinality as a(t, n))"
+        "  from pg_proc p where p.pronamespace = 'graphium'::regnamespace"
+        " and has_function_privilege(%s, p.oid, 'execute') order by 1",
+        [role],
+    ).fetchall()
     calls = []
     for name, defaults, argument_names, types in rows:
         count = len(types or []) - defaults
-        given = [f"{a} => ({ARGUMENTS.get(a, 'null')})::{t}" for a, t in zip((argument_names or [])[:count], (types or [])[:count], strict=True)]
+        given = [
+            f"{a} => ({ARGUMENTS.get(a, 'null')})::{t}"
+            for a, t in zip((argument_names or [])[:count], (types or [])[:count], strict=True)
+        ]
         if name in ("check_memory", "check_graph", "rebuild_graph"):
             given = ["tenant => null"]
         calls.append((name, f"select * from graphium.{name}({', '.join(given)})"))
@@ -125,19 +166,33 @@ def functions(boss: Connection, role: str) -> list[tuple[str, str]]:
 
 
 SETTINGS: list[tuple[str | None, str | None]] = [
-    (None, None), ("", ""), ("", "{hr}"), ("   ", "{hr}"), ("\t\n", "{}"), ("no such tenant", "{hr}"), ("NULL", "{hr}"), ("TENANT 1", "{hr}"),
-    ("tenant 1 ", "{}"), ("tenant%", "{}"), ("*", "{*}"), ("tenant 1', 'x", "{}"),
-]  # fmt: skip
+    (None, None),
+    ("", ""),
+    ("", "{hr}"),
+    ("   ", "{hr}"),
+    ("\t\n", "{}"),
+    ("no such tenant", "{hr}"),
+    ("NULL", "{hr}"),
+    ("TENANT 1", "{hr}"),
+    ("tenant 1 ", "{}"),
+    ("tenant%", "{}"),
+    ("*", "{*}"),
+    ("tenant 1', 'x", "{}"),
+]
 
 
 @pytest.mark.parametrize("login", ["app", "admin"])
 @pytest.mark.parametrize(("name", "scopes"), SETTINGS)
-def test_without_a_tenant_everything_is_closed(shared: Database, boss: Connection, tenant: str, app: Connection, login: str, name: str | None, scopes: str | None) -> None:
+def test_without_a_tenant_everything_is_closed(
+    shared: Database, boss: Connection, tenant: str, app: Connection, login: str, name: str | None, scopes: str | None
+) -> None:
     with as_caller(app, tenant):
         ingest(app, [TEA], family="closed")
     conn = shared.connect(login)
     if name is not None:
-        conn.execute("select set_config('graphium.tenant', %s, false), set_config('graphium.scopes', %s, false)", [name, scopes])
+        conn.execute(
+            "select set_config('graphium.tenant', %s, false), set_config('graphium.scopes', %s, false)", [name, scopes]
+        )
     assert counts(conn) == dict.fromkeys(TABLES, 0)
     called = functions(boss, f"graphium_{login}")
     assert {"ingest_context", "forget_context", "set_required_scopes", "caller"} <= {n for n, _ in called}
@@ -152,7 +207,9 @@ def test_without_a_tenant_everything_is_closed(shared: Database, boss: Connectio
 @pytest.mark.parametrize("scopes", ["hr", "   ", "{hr", "null", '{"hr"'])
 def test_malformed_scopes_are_an_error_and_never_more(shared: Database, tenant: str, scopes: str) -> None:
     conn = shared.connect("app")
-    conn.execute("select set_config('graphium.tenant', %s, false), set_config('graphium.scopes', %s, false)", [tenant, scopes])
+    conn.execute(
+        "select set_config('graphium.tenant', %s, false), set_config('graphium.scopes', %s, false)", [tenant, scopes]
+    )
     with pytest.raises(errors.InvalidTextRepresentation):
         conn.execute("select * from graphium.kg_statements")
     with pytest.raises(errors.InvalidTextRepresentation):
@@ -169,13 +226,27 @@ def test_nobodies(shared: Database, tenant: str) -> None:
     unbound = shared.connect(shared.login("graphium_user"))
     unbound.execute("select set_config('graphium.tenant', %s, false)", [tenant])
     assert counts(unbound) == dict.fromkeys(TABLES, 0)
-    for call in ("select graphium.set_caller('tenant 1')", "select * from graphium.ingest_context('f', 'g', 's', '[]')", "select * from graphium.caller()"):
+    for call in (
+        "select graphium.set_caller('tenant 1')",
+        "select * from graphium.ingest_context('f', 'g', 's', '[]')",
+        "select * from graphium.caller()",
+    ):
         with pytest.raises(psycopg.Error) as caught:
             unbound.execute(call.encode())
         assert caught.value.sqlstate == "MG001"
 
 
-@pytest.mark.parametrize(("name", "code"), [(None, "MG008"), ("", "MG008"), (" \t", "MG008"), ("no such tenant", "MG002"), ("Tenant 1", "MG002"), ("%", "MG002")])
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        (None, "MG008"),
+        ("", "MG008"),
+        (" \t", "MG008"),
+        ("no such tenant", "MG002"),
+        ("Tenant 1", "MG002"),
+        ("%", "MG002"),
+    ],
+)
 def test_set_caller_refuses(app: Connection, tenant: str, name: str | None, code: str) -> None:
     with pytest.raises(psycopg.Error) as caught, app.transaction():
         app.execute("select graphium.set_caller(tenant => %s)", [name])
@@ -195,7 +266,9 @@ def test_the_caller_is_gone_after_the_transaction(app: Connection, tenant: str) 
 
 
 # ------------------------------------------------------------------------------------------ dedup and what is hidden
-def test_dedup_does_not_see_what_the_caller_does_not(app: Connection, boss: Connection, tenant: str, family: str) -> None:
+def test_dedup_does_not_see_what_the_caller_does_not(
+    app: Connection, boss: Connection, tenant: str, family: str
+) -> None:
     with as_caller(app, tenant, ["secret"]):
         [hidden] = ingest(app, [TEA | {"required_scopes": ["secret"]}], family=family)
     for scopes in ([], ["hr"], ["secret"]):  # who sees it does not match it either: another audience
@@ -203,22 +276,49 @@ def test_dedup_does_not_see_what_the_caller_does_not(app: Connection, boss: Conn
             [row] = ingest(app, [TEA | {"content": f"Ada likes tea{'.' * len(scopes)}"}], family=family)
             assert row[1] != hidden[1]
             assert row[2] is bool(scopes)
-    assert boss.execute("select access_count, last_accessed_at from graphium.kg_statements where id = %s", [hidden[1]]).fetchone() == (0, None)
+    assert boss.execute(
+        "select access_count, last_accessed_at from graphium.kg_statements where id = %s", [hidden[1]]
+    ).fetchone() == (0, None)
     assert scalar(boss, "select count(*) from graphium.kg_statement_variants where statement_id = %s", hidden[1]) == 0
     with as_caller(app, tenant, []):
-        assert scalar(app, "select count(*) from graphium.kg_statements s join graphium.dh_families f on f.id = s.family_id where f.name = %s", family) == 1
+        assert (
+            scalar(
+                app,
+                "select count(*) from graphium.kg_statements s join graphium.dh_families f"
+                " on f.id = s.family_id where f.name = %s",
+                family,
+            )
+            == 1
+        )
 
 
 AUDIENCES = [
-    ([], [], True), ([], ["public"], True), (["public"], [], True), (["public", "hr"], [], True), (["public", "hr"], ["public", "legal"], True),
-    (["hr"], ["hr"], True), (["hr", "legal"], ["legal", "hr", "hr"], True), ([" hr"], ["hr"], True), (["e\u0301"], ["\u00e9"], True),
-    ([], ["hr"], False), (["hr"], [], False), (["hr"], ["public"], False), (["hr"], ["hr", "legal"], False), (["hr", "legal"], ["hr"], False),
-    (["hr"], ["legal"], False), (["hr"], ["HR"], False), (["hr"], ["Public", "hr"], False), (["*"], [], False), (["*"], ["hr"], False),
-]  # fmt: skip
+    ([], [], True),
+    ([], ["public"], True),
+    (["public"], [], True),
+    (["public", "hr"], [], True),
+    (["public", "hr"], ["public", "legal"], True),
+    (["hr"], ["hr"], True),
+    (["hr", "legal"], ["legal", "hr", "hr"], True),
+    ([" hr"], ["hr"], True),
+    (["e\u0301"], ["\u00e9"], True),
+    ([], ["hr"], False),
+    (["hr"], [], False),
+    (["hr"], ["public"], False),
+    (["hr"], ["hr", "legal"], False),
+    (["hr", "legal"], ["hr"], False),
+    (["hr"], ["legal"], False),
+    (["hr"], ["HR"], False),
+    (["hr"], ["Public", "hr"], False),
+    (["*"], [], False),
+    (["*"], ["hr"], False),
+]
 
 
 @pytest.mark.parametrize(("one", "other", "is_same"), AUDIENCES)
-def test_equal_audiences(app: Connection, admin: Connection, tenant: str, family: str, one: list[str], other: list[str], is_same: bool) -> None:
+def test_equal_audiences(
+    app: Connection, admin: Connection, tenant: str, family: str, one: list[str], other: list[str], is_same: bool
+) -> None:
     held = ["hr", "legal", "HR", "*", "\u00e9"]
     for again in (TEA, TEA | {"content": "Tea is what Ada likes"}):
         name = f"{family} {again['content']}"
@@ -231,11 +331,19 @@ def test_equal_audiences(app: Connection, admin: Connection, tenant: str, family
 
 
 def test_default_audiences(app: Connection, boss: Connection, tenant: str, family: str) -> None:
-    """The statement's own, else the call's, else its specimen's; births with the call's; nothing that exists changes."""
+    """The statement's own, else the call's, else its specimen's; births with the call's; what exists stays."""
 
     def say(content: str, own: list[str] | None, call: list[str] | None, specimen: str) -> list[str]:
         with as_caller(app, tenant, ["hr", "legal"]):
-            return list(ingest(app, [{"content": content, "required_scopes": own}], family=family, specimen=specimen, required_scopes=call)[0][6])
+            return list(
+                ingest(
+                    app,
+                    [{"content": content, "required_scopes": own}],
+                    family=family,
+                    specimen=specimen,
+                    required_scopes=call,
+                )[0][6]
+            )
 
     assert say("1", None, ["hr"], "born for hr") == ["hr"]
     assert say("2", None, None, "born for hr") == ["hr"]
@@ -246,8 +354,14 @@ def test_default_audiences(app: Connection, boss: Connection, tenant: str, famil
     assert say("7", None, ["legal"], "born open") == ["legal"]
     assert say("8", None, ["public", "hr"], "born public") == ["hr", "public"]
     assert boss.execute(
-        "select s.name, s.required_scopes, f.required_scopes from graphium.dh_specimens s join graphium.dh_families f on f.id = s.family_id where f.name = %s order by 1", [family]
-    ).fetchall() == [("born for hr", ["hr"], ["hr"]), ("born open", [], ["hr"]), ("born public", ["hr", "public"], ["hr"])]  # fmt: skip
+        "select s.name, s.required_scopes, f.required_scopes from graphium.dh_specimens s"
+        " join graphium.dh_families f on f.id = s.family_id where f.name = %s order by 1",
+        [family],
+    ).fetchall() == [
+        ("born for hr", ["hr"], ["hr"]),
+        ("born open", [], ["hr"]),
+        ("born public", ["hr", "public"], ["hr"]),
+    ]
 
 
 def test_a_statement_outlives_the_sight_of_its_family(app: Connection, tenant: str, family: str) -> None:
@@ -266,15 +380,37 @@ def analyst(shared: Database, tenant: str) -> Connection:
 
 @pytest.mark.parametrize(
     ("setting", "held"),
-    [(None, ["hr", "sales"]), ("", ["hr", "sales"]), ("{}", []), ("{hr}", ["hr"]), ("{hr,legal}", ["hr"]), ("{legal}", []), ("{*}", []), ("{NULL}", []), ("{{hr},{sales}}", ["hr", "sales"])],
+    [
+        (None, ["hr", "sales"]),
+        ("", ["hr", "sales"]),
+        ("{}", []),
+        ("{hr}", ["hr"]),
+        ("{hr,legal}", ["hr"]),
+        ("{legal}", []),
+        ("{*}", []),
+        ("{NULL}", []),
+        ("{{hr},{sales}}", ["hr", "sales"]),
+    ],
 )
-def test_a_principal_narrows_and_never_widens(shared: Database, new_tenant: Callable[[int], str], tenant: str, analyst: Connection, setting: str | None, held: list[str]) -> None:
+def test_a_principal_narrows_and_never_widens(
+    shared: Database,
+    new_tenant: Callable[[int], str],
+    tenant: str,
+    analyst: Connection,
+    setting: str | None,
+    held: list[str],
+) -> None:
     other = new_tenant(3)
     with analyst.transaction():
         if setting is not None:
             analyst.execute("select set_config('graphium.scopes', %s, true)", [setting])
         analyst.execute("select set_config('graphium.tenant', %s, true)", [other])
-        assert analyst.execute("select tenant, scopes, role, source from graphium.caller()").fetchone() == (tenant, held, "principal", "principals")
+        assert analyst.execute("select tenant, scopes, role, source from graphium.caller()").fetchone() == (
+            tenant,
+            held,
+            "principal",
+            "principals",
+        )
         assert scalar(analyst, "select slug from graphium.tenants") == tenant
     with pytest.raises(psycopg.Error) as caught, analyst.transaction():
         analyst.execute("select graphium.set_caller(%s, '{hr}')", [other])
@@ -283,7 +419,9 @@ def test_a_principal_narrows_and_never_widens(shared: Database, new_tenant: Call
         assert scalar(analyst, "select scopes from graphium.caller()") == ["hr"]
 
 
-def test_a_principal_writes_only_what_he_could_read(analyst: Connection, app: Connection, tenant: str, family: str) -> None:
+def test_a_principal_writes_only_what_he_could_read(
+    analyst: Connection, app: Connection, tenant: str, family: str
+) -> None:
     with as_caller(app, tenant, ["legal"]):
         [theirs] = ingest(app, [TEA | {"required_scopes": ["legal"]}], family=family)
     [mine] = ingest(analyst, [TEA | {"required_scopes": ["hr"]}], family=family)
@@ -303,7 +441,9 @@ def test_a_principal_writes_only_what_he_could_read(analyst: Connection, app: Co
     assert scalar(analyst, "select graphium.set_required_scopes('statement', %s, '{hr,legal}')", mine[1]) == 1
 
 
-def test_set_role_is_no_disguise(shared: Database, boss: Connection, tenant: str, new_tenant: Callable[[int], str]) -> None:
+def test_set_role_is_no_disguise(
+    shared: Database, boss: Connection, tenant: str, new_tenant: Callable[[int], str]
+) -> None:
     """A principal who may act as another login stays who he is; so does an application that may act as an admin."""
     other = new_tenant(3)
     logins = [shared.login() for _ in range(2)]
@@ -347,39 +487,56 @@ def test_content_never_changes(boss: Connection, app: Connection, tenant: str, f
     for statement in (
         "update graphium.kg_statements set content = 'Ada likes coffee' where id = %s",
         "update graphium.kg_statements set content = content || ' ' where id = %s",
-        "merge into graphium.kg_statements k using (select %s::uuid as id) x on k.id = x.id when matched then update set content = 'x'",
+        "merge into graphium.kg_statements k using (select %s::uuid as id) x"
+        " on k.id = x.id when matched then update set content = 'x'",
     ):
-        with pytest.raises(psycopg.Error) as caught, boss.transaction():
-            if role:
-                boss.execute(f"set local role {role}".encode())
+        with boss.transaction(force_rollback=True):
             boss.execute("select set_config('graphium.tenant', %s, true)", [tenant])
-            boss.execute(statement.encode(), [row[1]])
+            boss.execute(f"set local role {role or 'none'}".encode())
+            with pytest.raises(psycopg.Error) as caught:
+                boss.execute(statement.encode(), [row[1]])
         assert caught.value.sqlstate == "MG003"
         assert "ingest" in (caught.value.diag.message_hint or "")
     boss.execute("update graphium.kg_statements set content = content, access_count = 7 where id = %s", [row[1]])
-    assert boss.execute("select content, access_count from graphium.kg_statements where id = %s", [row[1]]).fetchone() == ("Ada likes tea", 7)
+    assert boss.execute(
+        "select content, access_count from graphium.kg_statements where id = %s", [row[1]]
+    ).fetchone() == ("Ada likes tea", 7)
 
 
 def relations(boss: Connection) -> list[str]:
-    return [r[0] for r in boss.execute(
-        "select c.oid::regclass::text from pg_class c join pg_namespace n on n.oid = c.relnamespace"
-        " where c.relkind in ('r', 'p', 'v', 'm', 'f') and (n.nspname in ('graphium', 'graphium_private') or n.oid in (select to_regnamespace(quote_ident(graph_name)) from graphium.tenants)) order by 1"
-    )]  # fmt: skip
+    return [
+        r[0]
+        for r in boss.execute(
+            "select c.oid::regclass::text from pg_class c join pg_namespace n on n.oid = c.relnamespace"
+            " where c.relkind in ('r', 'p', 'v', 'm', 'f')"
+            " and (n.nspname in ('graphium', 'graphium_private') or n.oid in (select"
+            " to_regnamespace(quote_ident(graph_name)) from graphium.tenants)) order by 1"
+        )
+    ]
 
 
 def test_application_roles_hold_no_right_to_write(boss: Connection, tenant: str) -> None:
     found = boss.execute(
         "select r, t, p from unnest(%s::text[]) r, unnest(%s::text[]) t, unnest(%s::text[]) p"
-        " where has_table_privilege(r, t, p) or (p in ('INSERT', 'UPDATE', 'REFERENCES') and has_any_column_privilege(r, t, p))",
+        " where has_table_privilege(r, t, p) or (p in ('INSERT', 'UPDATE', 'REFERENCES')"
+        " and has_any_column_privilege(r, t, p))",
         [list(ROLES), relations(boss), ["INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER", "MAINTAIN"]],
     ).fetchall()
     assert found == []
     assert len(relations(boss)) > 25
     rights = boss.execute(
-        "select r, s, p from unnest(%s::text[]) r, unnest('{graphium,graphium_private}'::text[]) s, unnest('{CREATE,USAGE}'::text[]) p where has_schema_privilege(r, s, p)", [list(ROLES)]
-    ).fetchall()  # fmt: skip
+        "select r, s, p from unnest(%s::text[]) r, unnest('{graphium,graphium_private}'::text[]) s,"
+        " unnest('{CREATE,USAGE}'::text[]) p where has_schema_privilege(r, s, p)",
+        [list(ROLES)],
+    ).fetchall()
     assert {(s, p) for _, s, p in rights} == {("graphium", "USAGE")}
-    assert boss.execute("select rolname from pg_roles where rolname like 'graphium\\_%%' and (rolsuper or rolbypassrls or rolcanlogin or rolcreaterole or rolcreatedb)").fetchall() == []
+    assert (
+        boss.execute(
+            "select rolname from pg_roles where rolname like 'graphium\\_%%'"
+            " and (rolsuper or rolbypassrls or rolcanlogin or rolcreaterole or rolcreatedb)"
+        ).fetchall()
+        == []
+    )
 
 
 @pytest.mark.parametrize("who", ["app", "admin", "principal"])
@@ -389,11 +546,18 @@ def test_raw_writes_are_denied(shared: Database, boss: Connection, tenant: str, 
         conn.execute("select graphium.set_caller(%s, is_local => false)", [tenant])
     tables = [t for t in relations(boss) if not t.startswith("graphium_") or t.startswith("graphium_private.")]
     for table in tables:
-        column = scalar(boss, "select quote_ident(attname) from pg_attribute where attrelid = %s::regclass and attnum = 1", table)
+        column = scalar(
+            boss, "select quote_ident(attname) from pg_attribute where attrelid = %s::regclass and attnum = 1", table
+        )
         for statement in (
-            f"insert into {table} default values", f"update {table} set {column} = {column}", f"delete from {table}", f"truncate {table}",
-            f"copy {table} from stdin", f"lock table {table} in share mode", f"alter table {table} disable row level security",
-        ):  # fmt: skip
+            f"insert into {table} default values",
+            f"update {table} set {column} = {column}",
+            f"delete from {table}",
+            f"truncate {table}",
+            f"copy {table} from stdin",
+            f"lock table {table} in share mode",
+            f"alter table {table} disable row level security",
+        ):
             with pytest.raises(errors.InsufficientPrivilege), conn.transaction():
                 conn.execute(statement.encode())
         if table.startswith("graphium_private."):
@@ -401,9 +565,16 @@ def test_raw_writes_are_denied(shared: Database, boss: Connection, tenant: str, 
                 conn.execute(f"select * from {table}".encode())
 
 
-def test_partitions_and_row_security_off(shared: Database, boss: Connection, app: Connection, tenant: str, family: str) -> None:
+def test_partitions_and_row_security_off(
+    shared: Database, boss: Connection, app: Connection, tenant: str, family: str
+) -> None:
     """A partition cannot be read directly; row_security = off is an error and not a way round."""
-    partitions = [r[0] for r in boss.execute("select relid::regclass::text from pg_partition_tree('graphium.kg_embeddings') where isleaf")]
+    partitions = [
+        r[0]
+        for r in boss.execute(
+            "select relid::regclass::text from pg_partition_tree('graphium.kg_embeddings') where isleaf"
+        )
+    ]
     assert len(partitions) == 16
     with as_caller(app, tenant, ["hr"]):
         ingest(app, [TEA | {"required_scopes": ["hr"]}], family=family)

@@ -37,8 +37,9 @@ def check_summaries(boss: Connection) -> None:
     """Every family of the database against its rows, computed here."""
     statements = defaultdict(list)
     for family, scopes, vector in boss.execute(
-        "select s.family_id, s.required_scopes, e.embedding::text from graphium.kg_statements s left join graphium.kg_embeddings e on e.statement_id = s.id"
-    ).fetchall():  # fmt: skip
+        "select s.family_id, s.required_scopes, e.embedding::text from graphium.kg_statements s left"
+        " join graphium.kg_embeddings e on e.statement_id = s.id"
+    ).fetchall():
         statements[family].append((scopes, None if vector is None else numbers(vector)))
     rows = boss.execute(
         "select f.id, f.required_scopes, f.statement_count, f.summary_embedding::text, c.statements, c.embeddings"
@@ -63,10 +64,26 @@ def check_summaries(boss: Connection) -> None:
 class Mixer:
     """Does random things to two families, by our functions and as a superuser by raw SQL."""
 
-    ACTIONS = ("ingest", "ingest", "ingest", "forget", "scope statement", "scope specimen", "scope family", "move", "forget specimen",
-               "raw delete", "raw scopes", "raw vectors", "raw cascade", "rolled back")  # fmt: skip
+    ACTIONS = (
+        "ingest",
+        "ingest",
+        "ingest",
+        "forget",
+        "scope statement",
+        "scope specimen",
+        "scope family",
+        "move",
+        "forget specimen",
+        "raw delete",
+        "raw scopes",
+        "raw vectors",
+        "raw cascade",
+        "rolled back",
+    )
 
-    def __init__(self, tenant: str, families: list[str], app: Connection, admin: Connection, boss: Connection, seed: int) -> None:
+    def __init__(
+        self, tenant: str, families: list[str], app: Connection, admin: Connection, boss: Connection, seed: int
+    ) -> None:
         self.tenant, self.families, self.app, self.admin, self.boss = tenant, families, app, admin, boss
         self.random = random.Random(seed)
         self.tries = 0
@@ -86,10 +103,17 @@ class Mixer:
 
     def some(self, what: str, conn: Connection | None = None) -> list[Any]:
         tables = {"statement": "kg_statements", "specimen": "dh_specimens", "genus": "dh_genera"}
-        rows = (conn or self.boss).execute(
-            f"select t.id from graphium.{tables[what]} t join graphium.dh_families f on f.id = t.family_id where f.name = any(%s) order by t.id".encode(),
-            [self.families],
-        ).fetchall()  # fmt: skip
+        rows = (
+            (conn or self.boss)
+            .execute(
+                (
+                    f"select t.id from graphium.{tables[what]} t join graphium.dh_families f on f.id = t.family_id"
+                    " where f.name = any(%s) order by t.id"
+                ).encode(),
+                [self.families],
+            )
+            .fetchall()
+        )
         return self.random.sample([r[0] for r in rows], min(len(rows), self.random.randint(1, 4)))
 
     def family(self) -> str:
@@ -99,7 +123,9 @@ class Mixer:
         return [
             {
                 "content": f"sentence {self.random.randint(1, 40)}",
-                "embedding": self.random.choice([None, [self.random.uniform(-1, 1) * 10 ** self.random.randint(-3, 3) for _ in range(5)]]),
+                "embedding": self.random.choice(
+                    [None, [self.random.uniform(-1, 1) * 10 ** self.random.randint(-3, 3) for _ in range(5)]]
+                ),
                 "required_scopes": self.random.choice(SCOPES),
             }
             for _ in range(self.random.randint(0, 6))
@@ -107,7 +133,13 @@ class Mixer:
 
     def ingest(self) -> None:
         with as_caller(self.admin, self.tenant):
-            ingest(self.admin, self.batch(), family=self.family(), genus=self.random.choice("gh"), specimen=self.random.choice("abc"))
+            ingest(
+                self.admin,
+                self.batch(),
+                family=self.family(),
+                genus=self.random.choice("gh"),
+                specimen=self.random.choice("abc"),
+            )
 
     def rolled_back(self) -> None:
         with as_caller(self.admin, self.tenant):
@@ -136,7 +168,10 @@ class Mixer:
         self.scope("specimen", self.some("specimen"))
 
     def scope_family(self) -> None:
-        self.scope("family", [r[0] for r in self.boss.execute("select id from graphium.dh_families where name = %s", [self.family()])])
+        self.scope(
+            "family",
+            [r[0] for r in self.boss.execute("select id from graphium.dh_families where name = %s", [self.family()])],
+        )
 
     def move(self) -> None:
         with as_caller(self.admin, self.tenant):
@@ -155,7 +190,9 @@ class Mixer:
 
     def raw(self, statement: str, ids: list[Any]) -> None:
         with self.boss.transaction():
-            self.boss.execute(statement.encode(), [*([self.random.choice(SCOPES)] if "required_scopes" in statement else []), ids])
+            self.boss.execute(
+                statement.encode(), [*([self.random.choice(SCOPES)] if "required_scopes" in statement else []), ids]
+            )
 
     def raw_delete(self) -> None:
         self.raw("delete from graphium.kg_statements where id = any(%s)", self.some("statement"))
@@ -164,7 +201,10 @@ class Mixer:
         self.raw("update graphium.kg_statements set required_scopes = %s where id = any(%s)", self.some("statement"))
 
     def raw_vectors(self) -> None:
-        self.raw("update graphium.kg_embeddings set embedding = embedding + '[1,0,0,0,0.5]' where statement_id = any(%s)", self.some("statement"))
+        self.raw(
+            "update graphium.kg_embeddings set embedding = embedding + '[1,0,0,0,0.5]' where statement_id = any(%s)",
+            self.some("statement"),
+        )
 
     def raw_cascade(self) -> None:
         self.raw("delete from graphium.dh_genera where id = any(%s)", self.some("genus")[:1])
@@ -172,7 +212,9 @@ class Mixer:
 
 @given(st.integers(0, 2**32), st.lists(st.sampled_from(Mixer.ACTIONS), min_size=1, max_size=12))
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_history(tenant: str, app: Connection, admin: Connection, boss: Connection, seed: int, actions: list[str]) -> None:
+def test_any_history(
+    tenant: str, app: Connection, admin: Connection, boss: Connection, seed: int, actions: list[str]
+) -> None:
     families = [f"family {next(names)}" for _ in range(2)]
     mixer = Mixer(tenant, families, app, admin, boss, seed)
     mixer.do("ingest")
@@ -187,7 +229,9 @@ def test_any_history_by_many_sessions(shared: Database, tenant: str, boss: Conne
     # Raw writers lock rows before families: they meet ours in a deadlock now and then, and one of them notices.
     logins = shared.login("graphium_app"), shared.login("graphium_admin")
     for login in logins:
-        boss.execute(sql.SQL("alter role {} set deadlock_timeout = '10ms'").format(sql.Identifier(shared.cluster.role(login))))
+        boss.execute(
+            sql.SQL("alter role {} set deadlock_timeout = '10ms'").format(sql.Identifier(shared.cluster.role(login)))
+        )
 
     def session(seed: int) -> None:
         raw = shared.connect()
@@ -200,14 +244,27 @@ def test_any_history_by_many_sessions(shared: Database, tenant: str, boss: Conne
     check_summaries(boss)
 
 
-def test_raw_writer_is_counted_by_the_audience_that_the_family_has_by_then(shared: Database, tenant: str, admin: Connection, boss: Connection) -> None:
+def test_raw_writer_is_counted_by_the_audience_that_the_family_has_by_then(
+    shared: Database, tenant: str, admin: Connection, boss: Connection
+) -> None:
     """The raw delete began before the family got another audience, and ends after."""
     with as_caller(admin, tenant):
-        ingest(admin, [{"content": f"s{n}", "embedding": [n, 1, 0, 0, 0], "required_scopes": ["hr"] if n % 2 else []} for n in range(6)], family="race")
+        ingest(
+            admin,
+            [
+                {"content": f"s{n}", "embedding": [n, 1, 0, 0, 0], "required_scopes": ["hr"] if n % 2 else []}
+                for n in range(6)
+            ],
+            family="race",
+        )
     editor, raw = shared.connect("admin"), shared.connect()
     with as_caller(editor, tenant):
-        editor.execute("select graphium.set_required_scopes('family', id, '{hr}') from graphium.dh_families where name = 'race'")
-        with in_thread(lambda: raw.execute("delete from graphium.kg_statements where content in ('s1', 's2')")) as waiting:
+        editor.execute(
+            "select graphium.set_required_scopes('family', id, '{hr}') from graphium.dh_families where name = 'race'"
+        )
+        with in_thread(
+            lambda: raw.execute("delete from graphium.kg_statements where content in ('s1', 's2')")
+        ) as waiting:
             wait_until_blocked(boss, raw, by=editor)
             editor.execute("commit")
         waiting.result()
@@ -215,7 +272,9 @@ def test_raw_writer_is_counted_by_the_audience_that_the_family_has_by_then(share
 
 
 def summary(boss: Connection, family: str) -> tuple[Any, ...]:
-    row = boss.execute("select statement_count, summary_embedding::text from graphium.dh_families where name = %s", [family]).fetchone()
+    row = boss.execute(
+        "select statement_count, summary_embedding::text from graphium.dh_families where name = %s", [family]
+    ).fetchone()
     assert row is not None
     return row
 
@@ -227,10 +286,14 @@ def test_no_ghost_after_twenty_thousand(tenant: str, app: Connection, boss: Conn
     randoms = np.random.default_rng(1)
     for part in range(50):
         with as_caller(app, tenant):
-            rows = ingest(app, [
-                {"content": f"{part} {n}", "embedding": str(v.tolist()), "exact_only": True}
-                for n, v in enumerate(randoms.normal(size=(200, 5)) * 1e4)
-            ], family="ghost")  # fmt: skip
+            rows = ingest(
+                app,
+                [
+                    {"content": f"{part} {n}", "embedding": str(v.tolist()), "exact_only": True}
+                    for n, v in enumerate(randoms.normal(size=(200, 5)) * 1e4)
+                ],
+                family="ghost",
+            )
             app.execute("select graphium.forget_context(%s)", [[r[1] for r in rows]])
     assert summary(boss, "ghost") == (1, "[0.001,0,0,0,0]")
     check_summaries(boss)
@@ -243,12 +306,17 @@ def test_a_thousand_one_by_one(tenant: str, app: Connection, boss: Connection) -
         """do $$
         declare s graphium.kg_statements; x uuid;
         begin
-          select k.* into s from graphium.kg_statements k join graphium.dh_families f on f.id = k.family_id where f.name = 'singly';
+          select k.* into s
+            from graphium.kg_statements k join graphium.dh_families f on f.id = k.family_id where f.name = 'singly';
           for n in 1..500 loop
             x := gen_random_uuid();
-            insert into graphium.kg_statements (tenant_id, id, family_id, genus_id, specimen_id, content, memory_type) values (s.tenant_id, x, s.family_id, s.genus_id, s.specimen_id, 'n' || n, 'fact');
-            insert into graphium.kg_embeddings (tenant_id, statement_id, family_id, genus_id, specimen_id, memory_type, layer_kind, required_scopes, happened_at, embedding)
-              select s.tenant_id, x, s.family_id, s.genus_id, s.specimen_id, 'fact', 'on_demand', '{}', created_at, format('[%s,%s,1,0,7]', n, n % 7)::vector from graphium.kg_statements where id = x;
+            insert into graphium.kg_statements (tenant_id, id, family_id, genus_id, specimen_id, content, memory_type)
+            values (s.tenant_id, x, s.family_id, s.genus_id, s.specimen_id, 'n' || n, 'fact');
+            insert into graphium.kg_embeddings (tenant_id, statement_id, family_id, genus_id, specimen_id, memory_type,
+                                                layer_kind, required_scopes, happened_at, embedding)
+              select s.tenant_id, x, s.family_id, s.genus_id, s.specimen_id, 'fact', 'on_demand', '{}', created_at,
+                     format('[%s,%s,1,0,7]', n, n % 7)::vector
+                from graphium.kg_statements where id = x;
             delete from graphium.kg_statements where id = x;
           end loop;
         end $$"""
@@ -275,7 +343,9 @@ def test_vectors_that_cancel_out(tenant: str, app: Connection, boss: Connection)
 
 def test_null_when_empty(tenant: str, app: Connection, boss: Connection) -> None:
     with as_caller(app, tenant):
-        rows = ingest(app, [{"content": "one", "embedding": [1, 0, 0, 0, 0]}, {"content": "words only"}], family="empty")
+        rows = ingest(
+            app, [{"content": "one", "embedding": [1, 0, 0, 0, 0]}, {"content": "words only"}], family="empty"
+        )
     assert summary(boss, "empty") == (2, "[1,0,0,0,0]")
     with as_caller(app, tenant):
         app.execute("select graphium.forget_context(%s)", [[rows[0][1]]])
@@ -287,13 +357,26 @@ def test_null_when_empty(tenant: str, app: Connection, boss: Connection) -> None
 
 def test_only_what_every_reader_of_the_family_may_see(tenant: str, admin: Connection, boss: Connection) -> None:
     """By hand: which of five audiences count in a family that is open, and in one for hr."""
-    vectors = {"open": [1, 0, 0, 0, 0], "public": [0, 1, 0, 0, 0], "hr": [0, 0, 1, 0, 0], "hr legal": [0, 0, 0, 1, 0], "legal": [0, 0, 0, 0, 1]}
+    vectors = {
+        "open": [1, 0, 0, 0, 0],
+        "public": [0, 1, 0, 0, 0],
+        "hr": [0, 0, 1, 0, 0],
+        "hr legal": [0, 0, 0, 1, 0],
+        "legal": [0, 0, 0, 0, 1],
+    }
     with as_caller(admin, tenant):
-        ingest(admin, [
-            {"content": name, "embedding": vector, "required_scopes": [] if name == "open" else name.split()} for name, vector in vectors.items()
-        ], family="audiences")  # fmt: skip
+        ingest(
+            admin,
+            [
+                {"content": name, "embedding": vector, "required_scopes": [] if name == "open" else name.split()}
+                for name, vector in vectors.items()
+            ],
+            family="audiences",
+        )
     assert summary(boss, "audiences") == (2, "[0.5,0.5,0,0,0]")
-    set_scopes = "select graphium.set_required_scopes('family', (select id from graphium.dh_families where name = 'audiences'), %s)"
+    set_scopes = (
+        "select graphium.set_required_scopes('family', f.id, %s) from graphium.dh_families f where f.name = 'audiences'"
+    )
     for scopes, expected in (
         (["hr"], (4, "[0.25,0.25,0.25,0.25,0]")),
         (["legal", "hr"], (3, "[0.33333334,0.33333334,0,0.33333334,0]")),
@@ -310,13 +393,21 @@ def test_truncate(db: Database) -> None:
     for tenant in ("acme", "umbrella"):
         admin.execute("select graphium.create_tenant(%s, dimensions => 5)", [tenant])
         with as_caller(admin, tenant):
-            ingest(admin, [{"content": "one", "embedding": [1, 0, 0, 0, 0]}, {"content": "two", "required_scopes": ["hr"]}])
+            ingest(
+                admin, [{"content": "one", "embedding": [1, 0, 0, 0, 0]}, {"content": "two", "required_scopes": ["hr"]}]
+            )
     with boss.transaction(force_rollback=True):
         boss.execute("truncate graphium.kg_statements cascade")
-        assert boss.execute("select statement_count, summary_embedding from graphium.dh_families").fetchall() == [(0, None)] * 2
+        assert (
+            boss.execute("select statement_count, summary_embedding from graphium.dh_families").fetchall()
+            == [(0, None)] * 2
+        )
     check_summaries(boss)
     boss.execute("truncate graphium.kg_embeddings")
-    assert boss.execute("select statement_count, summary_embedding from graphium.dh_families").fetchall() == [(1, None)] * 2
+    assert (
+        boss.execute("select statement_count, summary_embedding from graphium.dh_families").fetchall()
+        == [(1, None)] * 2
+    )
     check_summaries(boss)
     assert db.ailments() == []
     boss.execute("truncate graphium.kg_statements cascade")
@@ -329,9 +420,20 @@ def test_truncate(db: Database) -> None:
 def test_partitions_count_too(tenant: str, app: Connection, boss: Connection) -> None:
     """A superuser who writes to a partition directly."""
     with as_caller(app, tenant):
-        ingest(app, [{"content": "one", "embedding": [1, 0, 0, 0, 0]}, {"content": "two", "embedding": [0, 1, 0, 0, 0]}], family="partition")
-    [partition] = boss.execute(
-        "select e.tableoid::regclass::text from graphium.kg_embeddings e join graphium.kg_statements s on s.id = e.statement_id where s.content = 'one' limit 1"
-    ).fetchone() or ()  # fmt: skip
-    boss.execute(f"delete from {partition} e using graphium.kg_statements s where s.id = e.statement_id and s.content = 'one'".encode())
+        ingest(
+            app,
+            [{"content": "one", "embedding": [1, 0, 0, 0, 0]}, {"content": "two", "embedding": [0, 1, 0, 0, 0]}],
+            family="partition",
+        )
+    [partition] = (
+        boss.execute(
+            "select e.tableoid::regclass::text from graphium.kg_embeddings e join graphium.kg_statements s"
+            " on s.id = e.statement_id where s.content = 'one' limit 1"
+        ).fetchone()
+        or ()
+    )
+    boss.execute(
+        f"delete from {partition} e using graphium.kg_statements s"
+        " where s.id = e.statement_id and s.content = 'one'".encode()
+    )
     check_summaries(boss)

@@ -28,17 +28,22 @@ def planted(random: np.random.Generator, cosines: np.ndarray[Any, Any]) -> tuple
 
 
 def statements(label: str, vectors: Vectors) -> list[dict[str, Any]]:
-    return [{"content": f"{label} {n}", "embedding": "[" + ",".join(map(repr, v.tolist())) + "]"} for n, v in enumerate(vectors)]
+    return [
+        {"content": f"{label} {n}", "embedding": "[" + ",".join(map(repr, v.tolist())) + "]"}
+        for n, v in enumerate(vectors)
+    ]
 
 
 def cosines_around_the_threshold(count: int) -> np.ndarray[Any, Any]:
     """A third clearly below, a third above up to 1, a third so close that single precision cannot tell."""
     third = count // 3
-    return np.concatenate([
-        np.linspace(0.9980, 0.9989, third),
-        np.linspace(0.9990 + 1e-7, 1.0, third),
-        np.linspace(THRESHOLD - 2e-6, THRESHOLD + 2e-6, count - 2 * third),
-    ])
+    return np.concatenate(
+        [
+            np.linspace(0.9980, 0.9989, third),
+            np.linspace(0.9990 + 1e-7, 1.0, third),
+            np.linspace(THRESHOLD - 2e-6, THRESHOLD + 2e-6, count - 2 * third),
+        ]
+    )
 
 
 @pytest.mark.parametrize("how", ["in one batch", "across batches"])
@@ -52,7 +57,10 @@ def test_on_the_right_side(new_tenant: Callable[[int], str], app: Connection, ho
     if how == "in one batch":
         batches = [statements("first", ones) + statements("second", others)]
     else:
-        batches = [statements("first", ones), *(statements(f"second {n}", part) for n, part in enumerate(np.array_split(others, 4)))]
+        batches = [
+            statements("first", ones),
+            *(statements(f"second {n}", part) for n, part in enumerate(np.array_split(others, 4))),
+        ]
     rows: list[tuple[Any, ...]] = []
     for batch in batches:
         with as_caller(app, tenant):
@@ -77,7 +85,9 @@ def test_at_many_dimensions(new_tenant: Callable[[int], str], app: Connection) -
     aside -= ones * np.sum(aside * ones, axis=1, keepdims=True) / np.sum(ones * ones, axis=1, keepdims=True)
     cosines = np.linspace(THRESHOLD - 2e-6, THRESHOLD + 2e-6, 40)[:, None]
     unit = ones / np.linalg.norm(ones, axis=1, keepdims=True)
-    others = (unit * cosines + aside / np.linalg.norm(aside, axis=1, keepdims=True) * np.sqrt(1 - cosines**2)).astype(np.float32)
+    others = (unit * cosines + aside / np.linalg.norm(aside, axis=1, keepdims=True) * np.sqrt(1 - cosines**2)).astype(
+        np.float32
+    )
     for n, (a, b) in enumerate(zip(unit.astype(np.float32), others, strict=True)):
         with as_caller(app, tenant):
             rows = ingest(app, statements(f"pair {n}", np.stack([a, b])), family=f"family {n}")
@@ -88,13 +98,16 @@ def test_other_similarities_change_nothing(new_tenant: Callable[[int], str], app
     """Unrelated, opposite and equal vectors of any length that can be compared."""
     tenant = new_tenant(3)
     with as_caller(app, tenant):
-        rows = ingest(app, [
-            {"content": "a", "embedding": [1e-10, 0, 0]},
-            {"content": "b", "embedding": [-1, 0, 0]},
-            {"content": "c", "embedding": [0, 1e14, 0]},
-            {"content": "d", "embedding": [1e14, 0, 0]},
-            {"content": "e", "embedding": [3e-11, 1e-11, 0]},
-        ])  # fmt: skip
+        rows = ingest(
+            app,
+            [
+                {"content": "a", "embedding": [1e-10, 0, 0]},
+                {"content": "b", "embedding": [-1, 0, 0]},
+                {"content": "c", "embedding": [0, 1e14, 0]},
+                {"content": "d", "embedding": [1e14, 0, 0]},
+                {"content": "e", "embedding": [3e-11, 1e-11, 0]},
+            ],
+        )
     assert [r[2] for r in rows] == [False, False, False, True, False]
     assert rows[3][1] == rows[0][1]
     assert rows[3][3] == pytest.approx(1, abs=1e-6)
