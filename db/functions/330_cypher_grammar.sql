@@ -114,6 +114,7 @@ declare
   v_side_is_raw boolean;
   v_side_is_plain boolean;      -- one operand, no sign
   v_compared text;              -- the comparison that this side is the right of
+  v_list int;
 begin
   if depth > 40 then
     perform graphium_private._refuse_cypher('the query is nested more than 40 deep');
@@ -163,6 +164,15 @@ begin
         exit;
       elsif v_compared in ('STARTS', 'ENDS') then
         place := graphium_private._expect_cypher(kinds, words, place, 'WITH');
+      elsif v_compared = 'IN' then
+        -- AGE 1.5 crashes on an empty list here.
+        v_list := place;
+        while kinds[v_list] = '(' loop
+          v_list := v_list + 1;
+        end loop;
+        if kinds[v_list] = '[' and kinds[v_list + 1] = ']' then
+          perform graphium_private._refuse_cypher('nothing is IN []', 'Write false, or pass the list as a parameter.');
+        end if;
       end if;
     end loop;
     v_is_raw := v_is_raw or v_side_is_raw;

@@ -100,7 +100,7 @@ begin
   begin
     -- AGE wants its query as a dollar-quoted constant. v_mark is random, so the text does not contain it.
     return query execute
-      'select graphium_private._read_agtype(format(''%s'', c.value), $2) from ag_catalog.cypher(' || quote_literal(v_graph) || ', $q' || v_mark || E'$\n'
+      'select graphium_private._read_agtype(nullif(format(''%s'', c.value), ''''), $2) from ag_catalog.cypher(' || quote_literal(v_graph) || ', $q' || v_mark || E'$\n'
       || v_query || E'\n$q' || v_mark || '$, $1) as c(value ag_catalog.agtype)'
       using params::text::ag_catalog.agtype, v_mark;
   exception when others then

@@ -163,6 +163,8 @@ CRASHES = [
     "RETURN (1 = 1) ENDS WITH 'a'",
     "RETURN 'a' CONTAINS (1 IS NULL)",
     "RETURN 1 IN isEmpty([])",
+    "RETURN 1 IN []",
+    "RETURN {a: $list IN ([])}",
     "RETURN 1 IN avg(1)",
     "RETURN 'a' STARTS WITH (avg(1))",
     "WITH 1 = 1 AS c RETURN 1 IN c",
