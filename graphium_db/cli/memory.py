@@ -57,9 +57,7 @@ graphium ingest --jsonl conversation.jsonl
 @click.option("-f", "--family", help="Family; made when new.")
 @click.option("-g", "--genus", help="Genus in the family; made when new.")
 @click.option("-s", "--specimen", help="Specimen in the genus; made when new.")
-@click.option(
-    "--jsonl", type=click.File("r", encoding="utf-8-sig"), help="Statements, one JSON object a line; - is stdin."
-)
+@click.option("--jsonl", type=click.File("rb"), help="Statements, one JSON object a line; - is stdin.")
 @click.option("--whole", is_flag=True, help="Keep each TEXT as one statement; by default it is split into sentences.")
 @click.option("--required-scope", "required_scopes", multiple=True, help="Audience: who may see it; repeatable.")
 @click.option("--source", help="The conversation or document that it came from.")

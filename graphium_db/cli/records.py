@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
-from typing import Any, TextIO, cast
+from typing import Any, BinaryIO, cast
 from uuid import UUID
 
 import click
@@ -61,28 +61,28 @@ def from_texts(texts: Sequence[str], whole: bool) -> Iterator[Record]:
     yield from (Record(number, {"content": sentence}) for number, sentence in enumerate(sentences, start=1))
 
 
-def from_jsonl(lines: Iterable[str]) -> Iterator[Record]:
-    """Lines as records; empty lines are passed over."""
-    try:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
+def from_jsonl(lines: Iterable[bytes]) -> Iterator[Record]:
+    """Lines of UTF-8 (a byte order mark may come first) as records; empty lines are passed over."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            if not text.strip():
                 continue
-            try:
-                fields = json.loads(line)
-            except ValueError as error:
-                raise BadStatementError(f"line {number} is not JSON: {error}") from None
-            if not isinstance(fields, dict):
-                raise BadStatementError(f"line {number} is not a JSON object")
-            yield Record(number, fields)
-    except UnicodeDecodeError as error:
-        raise BadStatementError(f"the file is not UTF-8: {error}") from None
+            fields = json.loads(text)
+        except UnicodeDecodeError as error:
+            raise BadStatementError(f"line {number} is not UTF-8: {error.reason}") from None
+        except ValueError as error:
+            raise BadStatementError(f"line {number} is not JSON: {error}") from None
+        if not isinstance(fields, dict):
+            raise BadStatementError(f"line {number} is not a JSON object")
+        yield Record(number, fields)
 
 
-def size(file: TextIO | None) -> int | None:
+def size(file: BinaryIO | None) -> int | None:
     """How many lines a file has, where it can be read twice."""
     if file is None or not file.seekable():
         return None
-    count = sum(1 for _ in file.buffer)
+    count = sum(1 for _ in file)
     file.seek(0)
     return count
 
@@ -253,7 +253,7 @@ graphium export --tenant acme | graphium import --tenant acme-copy -
 """
     ),
 )
-@click.argument("file", type=click.File("r", encoding="utf-8-sig"))
+@click.argument("file", type=click.File("rb"))
 @click.option("-f", "--family", help="For lines that name none.")
 @click.option("-g", "--genus", help="For lines that name none.")
 @click.option("-s", "--specimen", help="For lines that name none.")
@@ -262,7 +262,7 @@ graphium export --tenant acme | graphium import --tenant acme-copy -
 )
 @caller_options
 def import_(
-    session: Session, file: TextIO, required_scopes: tuple[str, ...], as_json: bool, **defaults: str | None
+    session: Session, file: BinaryIO, required_scopes: tuple[str, ...], as_json: bool, **defaults: str | None
 ) -> None:
     """Store the statements of an export (or any JSON Lines that `ingest --jsonl` takes).
 

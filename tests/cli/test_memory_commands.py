@@ -81,7 +81,7 @@ def test_a_file_that_is_not_utf8_is_told(acme: str, run: Run, tmp_path: Path) ->
     for command in (("ingest", "--jsonl"), ("import",)):
         ran = run(*command, str(tmp_path / "latin1.jsonl"))
         assert ran.code == 2
-        assert "not UTF-8" in ran.err
+        assert "line 1 is not UTF-8" in ran.err
 
 
 def test_search(filled: str, run: Run) -> None:
@@ -200,7 +200,10 @@ def test_export_and_import_make_the_same_memory(filled: str, run: Run, db: Datab
     assert run("tenant", "create", "copy", "--dsn", db.dsn("admin")).code == 0
     done = run("import", str(file), "--tenant", "copy", "--json")
     assert done.json == {"statements": 3, "new": 3, "deduplicated": 0, "specimens": 3}
-    assert run("export", "--tenant", "copy").out.splitlines() == lines
+    copy = run("export", "--tenant", "copy").out
+    assert copy.splitlines() == lines
+    marked = run("import", "-", "--tenant", "copy", "--json", stdin=f"\ufeff{copy}")  # with a byte order mark
+    assert marked.json == {"statements": 3, "new": 0, "deduplicated": 3, "specimens": 3}
     assert run("import", str(file), "--tenant", "copy").out == "3 statements about 3 specimens: 0 new, 3 known before\n"
     assert len(run("export", "--scope", "none", "--json").json) == 2
 
