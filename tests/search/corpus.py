@@ -55,7 +55,12 @@ class Row:
         return self.occurred_at or self.created_at
 
     def is_visible(self, scopes: Sequence[str] | None) -> bool:
-        return not self.required_scopes or "public" in self.required_scopes or scopes is None or bool(set(scopes) & set(self.required_scopes))
+        return (
+            not self.required_scopes
+            or "public" in self.required_scopes
+            or scopes is None
+            or bool(set(scopes) & set(self.required_scopes))
+        )
 
 
 def vector_text(vector: Any) -> str | None:
@@ -154,7 +159,9 @@ class Corpus:
         )
         return id
 
-    def nearest(self, query: Any, scopes: Sequence[str] | None, admits: Any = lambda row: True) -> list[tuple[UUID, float]]:
+    def nearest(
+        self, query: Any, scopes: Sequence[str] | None, admits: Any = lambda row: True
+    ) -> list[tuple[UUID, float]]:
         """Ids and cosines of all rows that are visible and admitted, best first, ties by id: numpy, in double precision."""
         rows = [r for r in self.rows if r.embedding is not None and r.is_visible(scopes) and admits(r)]
         if not rows:

@@ -34,7 +34,10 @@ def test_families_by_their_summaries(new_corpus: Callable[..., Corpus], app: Con
     def cosine(v: Any) -> Any:
         return pytest.approx(float(np.dot(v, query) / np.linalg.norm(v) / np.linalg.norm(query)), abs=1e-6)
 
-    assert families(app, corpus, query_embedding=query) == [("x", cosine((0.9, 0.3, 0)), 2), ("y", cosine((0, 1, 0)), 1)]
+    assert families(app, corpus, query_embedding=query) == [
+        ("x", cosine((0.9, 0.3, 0)), 2),
+        ("y", cosine((0, 1, 0)), 1),
+    ]
     assert families(app, corpus, ("hr",), query_embedding=query) == [
         ("x", cosine((0.9, 0.3, 0)), 2),
         ("hidden", cosine((1, 0, 0)), 1),
@@ -60,7 +63,15 @@ def tree(conn: Connection, corpus: Corpus, scopes: tuple[str, ...] = ()) -> list
 
 
 def test_tree(new_corpus: Callable[..., Corpus], app: Connection) -> None:
-    corpus = new_corpus(3, hidden=("hr",), void=("hr",), open__g__quiet1=("hr",), open__g__quiet2=("hr",), open__h__mute=("hr",), open__i__nil=("hr",))
+    corpus = new_corpus(
+        3,
+        hidden=("hr",),
+        void=("hr",),
+        open__g__quiet1=("hr",),
+        open__g__quiet2=("hr",),
+        open__h__mute=("hr",),
+        open__i__nil=("hr",),
+    )
     corpus.plant(
         Row("open", "g", "loud"),
         Row("open", "g", "loud"),

@@ -12,7 +12,20 @@ from tests.search.conftest import read_as, refused
 from tests.search.corpus import Corpus
 from tests.support.databases import Connection
 
-NAMES = ["Ada", "Ada Lovelace", "Pēteris", "太郎", "अनीता", "O'Brien", "C++", "a.b", "Acme Corp", "X", "(odd)", "Anna-Lena"]
+NAMES = [
+    "Ada",
+    "Ada Lovelace",
+    "Pēteris",
+    "太郎",
+    "अनीता",
+    "O'Brien",
+    "C++",
+    "a.b",
+    "Acme Corp",
+    "X",
+    "(odd)",
+    "Anna-Lena",
+]
 NOW = datetime(2026, 3, 18, 12, tzinfo=timezone.utc)  # a Wednesday
 
 

@@ -31,7 +31,9 @@ CALL_IDS = [f"{name}({', '.join(arguments)})" for name, arguments in CALLS]
 @pytest.fixture(scope="module")
 def small(new_corpus: Callable[..., Corpus]) -> Corpus:
     corpus = new_corpus(3)
-    corpus.plant(Row("a", content="tea", embedding=V, layer_kind="preloaded"), Row("b", content="milk", embedding=(0, 1, 0)))
+    corpus.plant(
+        Row("a", content="tea", embedding=V, layer_kind="preloaded"), Row("b", content="milk", embedding=(0, 1, 0))
+    )
     corpus.edge("related_to", "a", "b")
     return corpus
 
@@ -39,26 +41,39 @@ def small(new_corpus: Callable[..., Corpus]) -> Corpus:
 @pytest.mark.parametrize(("function", "arguments"), CALLS, ids=CALL_IDS)
 class TestEveryReadingFunction:
     @pytest.mark.parametrize("tenant", ["", "  ", "nobody", "*"])
-    def test_needs_a_tenant(self, app: Connection, small: Corpus, function: str, arguments: dict[str, Any], tenant: str) -> None:
-        with pytest.raises(psycopg.Error) as caught, app.transaction():
+    def test_needs_a_tenant(
+        self, app: Connection, small: Corpus, function: str, arguments: dict[str, Any], tenant: str
+    ) -> None:
+        with app.transaction(force_rollback=True):
             app.execute("select set_config('graphium.tenant', %s, true)", [tenant])
-            read(app, function, **arguments)
+            with pytest.raises(psycopg.Error) as caught:
+                read(app, function, **arguments)
         assert caught.value.sqlstate == "MG001"
 
-    def test_runs_in_a_read_only_transaction(self, app: Connection, small: Corpus, function: str, arguments: dict[str, Any]) -> None:
+    def test_runs_in_a_read_only_transaction(
+        self, app: Connection, small: Corpus, function: str, arguments: dict[str, Any]
+    ) -> None:
         with app.transaction():
             app.execute("set transaction read only")
             app.execute("select graphium.set_caller(%s)", [small.slug])
             assert read(app, function, **arguments)
 
-    def test_serves_a_principal_who_only_reads(self, shared: Database, admin: Connection, small: Corpus, function: str, arguments: dict[str, Any]) -> None:
+    def test_serves_a_principal_who_only_reads(
+        self, shared: Database, admin: Connection, small: Corpus, function: str, arguments: dict[str, Any]
+    ) -> None:
         login = shared.login()
-        admin.execute("select graphium.add_principal(%s, %s, '{}', read_only => true)", [shared.cluster.role(login), small.slug])
+        admin.execute(
+            "select graphium.add_principal(%s, %s, '{}', read_only => true)", [shared.cluster.role(login), small.slug]
+        )
         assert read(shared.connect(login), function, **arguments)
 
-    def test_leaves_nothing_behind(self, app: Connection, boss: Connection, small: Corpus, function: str, arguments: dict[str, Any]) -> None:
+    def test_leaves_nothing_behind(
+        self, app: Connection, boss: Connection, small: Corpus, function: str, arguments: dict[str, Any]
+    ) -> None:
         def everything() -> Any:
-            return boss.execute("select array_agg(s) from graphium.kg_statements s where tenant_id = %s", [small.tenant_id]).fetchall()
+            return boss.execute(
+                "select array_agg(s) from graphium.kg_statements s where tenant_id = %s", [small.tenant_id]
+            ).fetchall()
 
         before = everything()
         read_as(app, small, (), function, **arguments)
@@ -90,7 +105,9 @@ def test_refusals(app: Connection, small: Corpus, function: str, arguments: dict
 
 
 def test_accepted_at_the_edges(app: Connection, small: Corpus) -> None:
-    assert len(read_as(app, small, (), "search_context", query_embedding=V, match_count=1000, symbiosis_count=1000)) == 2
+    assert (
+        len(read_as(app, small, (), "search_context", query_embedding=V, match_count=1000, symbiosis_count=1000)) == 2
+    )
     assert len(read_as(app, small, (), "search_context", query_embedding=V, match_count=1, symbiosis_count=0)) == 1
     assert len(read_as(app, small, (), "search_context", query_embedding=V, embedding_model="all-MiniLM-L6-v2")) == 2
     assert len(read_as(app, small, (), "search_context", query_embedding=V, follow_symbiosis=None)) == 2
@@ -145,7 +162,9 @@ def large(new_corpus: Callable[..., Corpus], boss: Connection) -> Corpus:
                 for n, v in enumerate(random.normal(size=(6000, 3)))
             ]
         )
-    boss.execute("vacuum analyze graphium.kg_statements, graphium.kg_embeddings, graphium_private.postings, graphium.dh_specimens")
+    boss.execute(
+        "vacuum analyze graphium.kg_statements, graphium.kg_embeddings, graphium_private.postings, graphium.dh_specimens"
+    )
     return corpus
 
 
@@ -176,8 +195,16 @@ TIMES = 6
         # exact: the tenant's own vectors, each once; then a handful of statements by id
         ("search_context", {"query_embedding": V}, {"kg_embeddings": 6000, "kg_statements": 60}),
         # a filter reads what it admits: 150 of a family, 30 of a specimen
-        ("search_context", {"query_embedding": V, "families": ["family7"]}, {"kg_embeddings": 150, "kg_statements": 60}),
-        ("search_context", {"query_embedding": V, "specimens": ["specimen9"]}, {"kg_embeddings": 30, "kg_statements": 60}),
+        (
+            "search_context",
+            {"query_embedding": V, "families": ["family7"]},
+            {"kg_embeddings": 150, "kg_statements": 60},
+        ),
+        (
+            "search_context",
+            {"query_embedding": V, "specimens": ["specimen9"]},
+            {"kg_embeddings": 30, "kg_statements": 60},
+        ),
         # words: the postings of those words, 60 and 1
         ("search_context", {"query_text": "word7 number8"}, {"postings": 61, "kg_statements": 60, "kg_embeddings": 0}),
         ("recall_context", {}, {"kg_statements": 240}),
@@ -190,7 +217,9 @@ TIMES = 6
     ],
     ids=lambda p: str(p) if isinstance(p, dict) and "kg_statements" not in p and "postings" not in p else "",
 )
-def test_rows_touched(large: Corpus, watched: Connection, function: str, arguments: dict[str, Any], bounds: dict[str, int]) -> None:
+def test_rows_touched(
+    large: Corpus, watched: Connection, function: str, arguments: dict[str, Any], bounds: dict[str, int]
+) -> None:
     for _ in range(TIMES):
         rows, counts = counted(watched, large, function, **arguments)
         assert rows
@@ -209,7 +238,9 @@ def test_a_page_costs_the_same_at_any_depth(large: Corpus, watched: Connection) 
 
 
 @pytest.mark.parametrize(("function", "arguments"), CALLS, ids=CALL_IDS)
-def test_the_caller_is_looked_up_per_query_and_not_per_row(large: Corpus, watched: Connection, function: str, arguments: dict[str, Any]) -> None:
+def test_the_caller_is_looked_up_per_query_and_not_per_row(
+    large: Corpus, watched: Connection, function: str, arguments: dict[str, Any]
+) -> None:
     for more in ({"match_count": 1000} if function == "search_context" else {}, {}):
         for _ in range(TIMES):
             rows, counts = counted(watched, large, function, **{**arguments, **more})

@@ -45,7 +45,9 @@ def pages(conn: Connection, corpus: Corpus, scopes: tuple[str, ...] = (), **argu
     return found
 
 
-def expected(corpus: Corpus, scopes: tuple[str, ...] = (), admits: Callable[[Row], bool] = lambda r: True) -> list[UUID]:
+def expected(
+    corpus: Corpus, scopes: tuple[str, ...] = (), admits: Callable[[Row], bool] = lambda r: True
+) -> list[UUID]:
     return sorted((r.id for r in corpus.rows if r.is_visible(scopes) and admits(r)), reverse=True)
 
 
@@ -58,8 +60,14 @@ def expected(corpus: Corpus, scopes: tuple[str, ...] = (), admits: Callable[[Row
         ({"genus": "genus1"}, lambda r: r.genus == "genus1"),
         ({"specimen": "specimen2"}, lambda r: r.specimen == "specimen2"),
         ({"family": "family2", "specimen": "specimen2"}, lambda r: (r.family, r.specimen) == ("family2", "specimen2")),
-        ({"family": "family2", "genus": "genus0", "specimen": "specimen3"}, lambda r: (r.family, r.genus, r.specimen) == ("family2", "genus0", "specimen3")),
-        ({"memory_types": ["event", "advice"], "genus": "genus0"}, lambda r: r.memory_type in ("event", "advice") and r.genus == "genus0"),
+        (
+            {"family": "family2", "genus": "genus0", "specimen": "specimen3"},
+            lambda r: (r.family, r.genus, r.specimen) == ("family2", "genus0", "specimen3"),
+        ),
+        (
+            {"memory_types": ["event", "advice"], "genus": "genus0"},
+            lambda r: r.memory_type in ("event", "advice") and r.genus == "genus0",
+        ),
         ({"layer_kinds": ["preloaded"]}, lambda r: r.layer_kind == "preloaded"),
         ({"since": days(51), "until": days(120)}, lambda r: days(51) <= r.happened_at < days(120)),
         ({"family": "nobody"}, lambda r: False),
@@ -84,7 +92,9 @@ def test_by_id_newest_first_hidden_and_unknown_left_out(corpus: Corpus, app: Con
     ids = [r.id for r in corpus.rows[:12]]
     wanted = [*ids[::-1], *ids[:2], new_id()]
     assert recall(app, corpus, statement_ids=wanted) == expected(corpus, (), lambda r: r.id in ids)
-    assert recall(app, corpus, ("hr",), statement_ids=wanted, family="family0") == expected(corpus, ("hr",), lambda r: r.id in ids and r.family == "family0")
+    assert recall(app, corpus, ("hr",), statement_ids=wanted, family="family0") == expected(
+        corpus, ("hr",), lambda r: r.id in ids and r.family == "family0"
+    )
     assert recall(app, corpus, statement_ids=[ids[0]]) == []
 
 
@@ -92,13 +102,18 @@ def test_default_page(corpus: Corpus, app: Connection) -> None:
     assert recall(app, corpus) == expected(corpus)[:50]
 
 
-def test_rows_that_come_and_go_between_pages(new_corpus: Callable[..., Corpus], app: Connection, boss: Connection) -> None:
+def test_rows_that_come_and_go_between_pages(
+    new_corpus: Callable[..., Corpus], app: Connection, boss: Connection
+) -> None:
     corpus = new_corpus(3)
     old = corpus.plant(*[Row("f") for _ in range(30)])
     first = recall(app, corpus, page_size=10)
     assert first == old[:19:-1]
     # the last row of the page, one of the page and one of the next go; a new one comes
-    boss.execute("delete from graphium.kg_statements where tenant_id = %s and id = any (%s)", [corpus.tenant_id, [old[20], old[25], old[19]]])
+    boss.execute(
+        "delete from graphium.kg_statements where tenant_id = %s and id = any (%s)",
+        [corpus.tenant_id, [old[20], old[25], old[19]]],
+    )
     (new,) = corpus.plant(Row("f"))
     second = recall(app, corpus, page_size=10, after=first[-1])
     assert second == old[18:8:-1]
@@ -106,9 +121,22 @@ def test_rows_that_come_and_go_between_pages(new_corpus: Callable[..., Corpus], 
     assert recall(app, corpus, page_size=10)[0] == new
 
 
-def test_columns_come_back_as_they_went_in(new_corpus: Callable[..., Corpus], app: Connection, boss: Connection) -> None:
+def test_columns_come_back_as_they_went_in(
+    new_corpus: Callable[..., Corpus], app: Connection, boss: Connection
+) -> None:
     corpus = new_corpus(3)
-    row = Row("F", "G", "S", "It’s\n„this“ — 太郎 🍎", memory_type="advice", layer_kind="preloaded", required_scopes=("b", "hr"), occurred_at=days(1.5), created_at=days(3), access_count=7)
+    row = Row(
+        "F",
+        "G",
+        "S",
+        "It’s\n„this“ — 太郎 🍎",
+        memory_type="advice",
+        layer_kind="preloaded",
+        required_scopes=("b", "hr"),
+        occurred_at=days(1.5),
+        created_at=days(3),
+        access_count=7,
+    )
     corpus.plant(row)
     metadata = {"a": [1, [None, True]], "n": 12345678901234567890, "o": {"": ""}}
     boss.execute(

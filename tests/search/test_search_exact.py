@@ -22,7 +22,11 @@ def corpus(new_corpus: Callable[..., Corpus]) -> Corpus:
     """1,500 statements in 6 families, 2 genera each, 3 specimens each; some families and specimens are hidden."""
     random = np.random.default_rng(7)
     made = new_corpus(
-        DIMENSIONS, family4=("hr",), family5=("legal",), family0__genus1__specimen2=("hr",), family1__genus0__specimen0=("legal",)
+        DIMENSIONS,
+        family4=("hr",),
+        family5=("legal",),
+        family0__genus1__specimen2=("hr",),
+        family1__genus0__specimen0=("legal",),
     )
     centres = random.normal(size=(6, DIMENSIONS))
     rows = []
@@ -82,7 +86,9 @@ def some_filters(random: np.random.Generator) -> dict[str, Any]:
     if random.random() < 0.3:
         filters["specimens"] = [f"specimen{n}" for n in random.choice(4, size=random.integers(1, 3), replace=False)]
     if random.random() < 0.3:
-        filters["memory_types"] = [str(t) for t in random.choice(MEMORY_TYPES, size=random.integers(1, 4), replace=False)]
+        filters["memory_types"] = [
+            str(t) for t in random.choice(MEMORY_TYPES, size=random.integers(1, 4), replace=False)
+        ]
     if random.random() < 0.2:
         filters["layer_kinds"] = ["preloaded"]
     if random.random() < 0.3:
@@ -132,7 +138,10 @@ def test_time_is_when_it_occurred_or_else_was_told_since_inclusive_until_exclusi
     new_corpus: Callable[..., Corpus], app: Connection
 ) -> None:
     corpus = new_corpus(3)
-    occurred, told = Row("f", embedding=(1, 0, 0), occurred_at=days(5), created_at=days(50)), Row("f", embedding=(1, 1, 0), created_at=days(10))
+    occurred, told = (
+        Row("f", embedding=(1, 0, 0), occurred_at=days(5), created_at=days(50)),
+        Row("f", embedding=(1, 1, 0), created_at=days(10)),
+    )
     corpus.plant(occurred, told)
 
     def found(**times: Any) -> list[Any]:
@@ -158,7 +167,9 @@ def test_time_is_when_it_occurred_or_else_was_told_since_inclusive_until_exclusi
 
 
 @pytest.mark.parametrize("name", ["families", "genera", "specimens", "memory_types", "layer_kinds"])
-def test_empty_filter_matches_nothing_null_is_none_unknown_matches_nothing(corpus: Corpus, app: Connection, name: str) -> None:
+def test_empty_filter_matches_nothing_null_is_none_unknown_matches_nothing(
+    corpus: Corpus, app: Connection, name: str
+) -> None:
     query = np.ones(DIMENSIONS, dtype=np.float32)
     everything = search(app, corpus, query_embedding=query)
     assert len(everything) == 10
@@ -184,7 +195,9 @@ def test_names_are_compared_as_they_are_stored(new_corpus: Callable[..., Corpus]
     for families in (["Pēteris"], ["Pe\u0304teris"], ["  Pēteris "]):
         assert [h.statement_id for h in search(app, corpus, query_embedding=(1, 0, 0), families=families)] == [id]
     assert search(app, corpus, query_embedding=(1, 0, 0), families=["pēteris"]) == []
-    assert [h.specimen for h in search(app, corpus, query_embedding=(1, 0, 0), specimens=["O'Brien", "'"])] == ["O'Brien"]
+    assert [h.specimen for h in search(app, corpus, query_embedding=(1, 0, 0), specimens=["O'Brien", "'"])] == [
+        "O'Brien"
+    ]
 
 
 def test_hidden_parents_show_null_names_and_lose_no_row(new_corpus: Callable[..., Corpus], app: Connection) -> None:
@@ -197,7 +210,9 @@ def test_hidden_parents_show_null_names_and_lose_no_row(new_corpus: Callable[...
         (in_secret.id, None, None, "s"),
         (of_quiet.id, "open", "g", None),
     ]
-    assert [h.statement_id for h in search(app, corpus, query_embedding=(1, 0, 0), families=["secret", "open"])] == [of_quiet.id]
+    assert [h.statement_id for h in search(app, corpus, query_embedding=(1, 0, 0), families=["secret", "open"])] == [
+        of_quiet.id
+    ]
     assert search(app, corpus, query_embedding=(1, 0, 0), specimens=["quiet"]) == []
     assert [h.statement_id for h in search(app, corpus, query_embedding=(1, 0, 0), specimens=["s"])] == [in_secret.id]
     assert [h.family for h in search(app, corpus, ("hr",), query_embedding=(1, 0, 0))] == ["secret", "open"]
@@ -208,7 +223,9 @@ def test_hidden_parents_show_null_names_and_lose_no_row(new_corpus: Callable[...
     ]
 
 
-def test_small_tenant_among_many_foreign_rows(new_corpus: Callable[..., Corpus], app: Connection, boss: Connection) -> None:
+def test_small_tenant_among_many_foreign_rows(
+    new_corpus: Callable[..., Corpus], app: Connection, boss: Connection
+) -> None:
     """20,000 rows of others, hidden or foreign, lie nearer to the query than any of the caller's 600."""
     random = np.random.default_rng(3)
     query = random.normal(size=8)
@@ -226,7 +243,11 @@ def test_small_tenant_among_many_foreign_rows(new_corpus: Callable[..., Corpus],
 
 def test_the_twentieth_time_and_on_a_fresh_connection(corpus: Corpus, app: Connection, shared: Database) -> None:
     query = np.ones(DIMENSIONS, dtype=np.float32)
-    arguments: dict[str, Any] = {"query_embedding": query, "query_text": "statement number 12", "families": ["family1", "family2"]}
+    arguments: dict[str, Any] = {
+        "query_embedding": query,
+        "query_text": "statement number 12",
+        "families": ["family1", "family2"],
+    }
     results = [search(app, corpus, ("hr",), **arguments) for _ in range(20)]
     assert len(results[0]) == 10
     assert all(r == results[0] for r in results)

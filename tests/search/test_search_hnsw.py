@@ -51,7 +51,8 @@ def index_of(corpus: Corpus) -> str:
 
 def is_valid(boss: Connection, corpus: Corpus) -> bool | None:
     row = boss.execute(
-        "select i.indisvalid from pg_index i join pg_class c on c.oid = i.indexrelid where c.relname = %s", [index_of(corpus)]
+        "select i.indisvalid from pg_index i join pg_class c on c.oid = i.indexrelid where c.relname = %s",
+        [index_of(corpus)],
     ).fetchone()
     return None if row is None else row[0]
 
@@ -158,12 +159,19 @@ def test_too_few_from_the_index_are_made_up_exactly(corpus: Corpus, app: Connect
         assert len(found & {id for id, _ in everything[:count]}) >= 0.98 * count
 
 
-def test_rows_hidden_from_the_caller_cost_nobody_a_hit(new_corpus: Callable[..., Corpus], app: Connection, maintainer: Connection) -> None:
+def test_rows_hidden_from_the_caller_cost_nobody_a_hit(
+    new_corpus: Callable[..., Corpus], app: Connection, maintainer: Connection
+) -> None:
     """1,500 rows at the query point are for others; the caller's own 12 are far away. All 12 come back."""
     random = np.random.default_rng(5)
     query = random.normal(size=8)
     corpus = new_corpus(8)
-    corpus.plant(*[Row("f", embedding=v, required_scopes=("board",)) for v in (query + 0.05 * random.normal(size=(1500, 8))).astype(np.float32)])
+    corpus.plant(
+        *[
+            Row("f", embedding=v, required_scopes=("board",))
+            for v in (query + 0.05 * random.normal(size=(1500, 8))).astype(np.float32)
+        ]
+    )
     own = [Row("f", embedding=v) for v in random.normal(size=(12, 8)).astype(np.float32)]
     corpus.plant(*own)
     assert maintain(maintainer) == ["create index"]
@@ -183,9 +191,16 @@ def test_settings_of_the_search_end_with_it(corpus: Corpus, shared: Database) ->
     conn = shared.connect("app")
     with as_caller(conn, corpus.slug):
         conn.execute("select '[1]'::vector")
-        before = conn.execute("select name, setting from pg_settings where name ~ '^(hnsw|enable_|jit$|datestyle$|search_path$|plan_cache)' order by 1").fetchall()
+        before = conn.execute(
+            "select name, setting from pg_settings where name ~ '^(hnsw|enable_|jit$|datestyle$|search_path$|plan_cache)' order by 1"
+        ).fetchall()
         assert len(read(conn, "search_context", query_embedding=np.ones(DIMENSIONS), match_count=500)) == 500
-        assert conn.execute("select name, setting from pg_settings where name ~ '^(hnsw|enable_|jit$|datestyle$|search_path$|plan_cache)' order by 1").fetchall() == before
+        assert (
+            conn.execute(
+                "select name, setting from pg_settings where name ~ '^(hnsw|enable_|jit$|datestyle$|search_path$|plan_cache)' order by 1"
+            ).fetchall()
+            == before
+        )
 
 
 def test_first_thing_on_a_fresh_connection(corpus: Corpus, shared: Database) -> None:
@@ -204,7 +219,9 @@ class TestMaintenance:
             plan(app)
         assert plan(shared.connect("admin")) == []
 
-    def test_grows_shrinks_and_between_the_thresholds_stays(self, new_corpus: Callable[..., Corpus], maintainer: Connection, boss: Connection) -> None:
+    def test_grows_shrinks_and_between_the_thresholds_stays(
+        self, new_corpus: Callable[..., Corpus], maintainer: Connection, boss: Connection
+    ) -> None:
         corpus = new_corpus(4)
         random = np.random.default_rng(1)
         rows = [Row(f"f{n % 3}", embedding=v) for n, v in enumerate(random.normal(size=(1000, 4)))]
@@ -227,10 +244,16 @@ class TestMaintenance:
             )
             assert maintain(maintainer) == expected
         assert is_valid(boss, corpus) is None
-        assert maintainer.execute("select current_user = session_user, current_setting('max_parallel_maintenance_workers') = (select reset_val from pg_settings where name = 'max_parallel_maintenance_workers')").fetchone() == (True, True)
+        assert maintainer.execute(
+            "select current_user = session_user, current_setting('max_parallel_maintenance_workers') = (select reset_val from pg_settings where name = 'max_parallel_maintenance_workers')"
+        ).fetchone() == (True, True)
 
-    def test_a_broken_off_build_is_cleared_and_made_again(self, corpus: Corpus, app: Connection, maintainer: Connection, boss: Connection) -> None:
-        boss.execute("update pg_index set indisvalid = false where indexrelid = %s::regclass", [f"graphium.{index_of(corpus)}"])
+    def test_a_broken_off_build_is_cleared_and_made_again(
+        self, corpus: Corpus, app: Connection, maintainer: Connection, boss: Connection
+    ) -> None:
+        boss.execute(
+            "update pg_index set indisvalid = false where indexrelid = %s::regclass", [f"graphium.{index_of(corpus)}"]
+        )
         hits, scans = searched(app, corpus, query_embedding=np.ones(DIMENSIONS))
         assert (len(hits), scans) == (10, 0)
         steps = [s for s in plan(maintainer) if s.tenant]
@@ -243,7 +266,9 @@ class TestMaintenance:
         assert is_valid(boss, corpus)
         assert searched(app, corpus, query_embedding=np.ones(DIMENSIONS))[1] == 1
 
-    def test_killed_in_mid_build(self, new_corpus: Callable[..., Corpus], shared: Database, maintainer: Connection, boss: Connection) -> None:
+    def test_killed_in_mid_build(
+        self, new_corpus: Callable[..., Corpus], shared: Database, maintainer: Connection, boss: Connection
+    ) -> None:
         """A transaction that is older than the build holds it up; then the builder is killed. Meanwhile others leave it alone."""
         corpus = new_corpus(4)
         corpus.plant(*[Row("f", embedding=v) for v in np.random.default_rng(4).normal(size=(1000, 4))])
@@ -254,19 +279,34 @@ class TestMaintenance:
             older.execute("select count(*) from graphium.kg_embeddings")
             with in_thread(lambda: builder.execute(statement.encode())) as build:
                 wait_until(
-                    lambda: boss.execute("select wait_event_type from pg_stat_activity where pid = %s", [builder.info.backend_pid]).fetchone() == ("Lock",)
-                    and is_valid(boss, corpus) is False,
+                    lambda: (
+                        boss.execute(
+                            "select wait_event_type from pg_stat_activity where pid = %s", [builder.info.backend_pid]
+                        ).fetchone()
+                        == ("Lock",)
+                        and is_valid(boss, corpus) is False
+                    ),
                     "the build waits for the older transaction",
                 )
                 assert plan(maintainer) == []
                 boss.execute("select pg_terminate_backend(%s)", [builder.info.backend_pid])
                 assert isinstance(build.exception(), psycopg.OperationalError)
-        wait_until(lambda: boss.execute("select count(*) from pg_stat_activity where pid = %s", [builder.info.backend_pid]).fetchone() == (0,), "it is gone")
+        wait_until(
+            lambda: (
+                boss.execute(
+                    "select count(*) from pg_stat_activity where pid = %s", [builder.info.backend_pid]
+                ).fetchone()
+                == (0,)
+            ),
+            "it is gone",
+        )
         assert is_valid(boss, corpus) is False
         assert maintain(maintainer) == ["drop index", "create index"]
         assert is_valid(boss, corpus)
 
-    def test_the_index_of_a_dropped_tenant_goes(self, new_corpus: Callable[..., Corpus], maintainer: Connection, boss: Connection) -> None:
+    def test_the_index_of_a_dropped_tenant_goes(
+        self, new_corpus: Callable[..., Corpus], maintainer: Connection, boss: Connection
+    ) -> None:
         corpus = new_corpus(4)
         corpus.plant(*[Row("f", embedding=v) for v in np.random.default_rng(4).normal(size=(1000, 4))])
         assert maintain(maintainer) == ["create index"]
@@ -277,8 +317,12 @@ class TestMaintenance:
             maintainer.execute(step.statement.encode())
         assert is_valid(boss, corpus) is None
 
-    def test_above_2000_dimensions_by_halfvec_above_4000_never(self, new_corpus: Callable[..., Corpus], app: Connection, maintainer: Connection, boss: Connection) -> None:
-        boss.execute("update graphium_private.settings set value = 20 where name in ('hnsw_min_embeddings', 'hnsw_drop_below')")
+    def test_above_2000_dimensions_by_halfvec_above_4000_never(
+        self, new_corpus: Callable[..., Corpus], app: Connection, maintainer: Connection, boss: Connection
+    ) -> None:
+        boss.execute(
+            "update graphium_private.settings set value = 20 where name in ('hnsw_min_embeddings', 'hnsw_drop_below')"
+        )
         try:
             random = np.random.default_rng(9)
             half, huge = new_corpus(2048), new_corpus(4096)

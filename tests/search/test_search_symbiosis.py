@@ -48,7 +48,9 @@ def test_both_directions_and_all_kinds(corpus: Corpus, app: Connection, kind: st
     _, b, _ = plant_abc(corpus)
     edge = corpus.edge(kind, *(("a", "b") if is_forward else ("b", "a")))
     primary, found = hop(app, corpus)
-    assert [(h.statement_id, h.symbiosis_kind, h.symbiosis_id, h.is_symbiosis) for h in found] == [(b, kind, edge, True)]
+    assert [(h.statement_id, h.symbiosis_kind, h.symbiosis_id, h.is_symbiosis) for h in found] == [
+        (b, kind, edge, True)
+    ]
     assert found[0].similarity == pytest.approx(0.9 / np.hypot(0.9, 0.3), abs=1e-6)
     assert found[0].score == found[0].similarity
     assert (primary[0].symbiosis_kind, primary[0].symbiosis_id) == (None, None)
@@ -67,7 +69,9 @@ def test_ends_narrowed_to_anything(corpus: Corpus, app: Connection, near_end: st
     corpus.plant(
         Row("b", "gb", "sb", embedding=Y), Row("b", "gb", "sb2", embedding=Y), Row("b", "gb2", "sb", embedding=Y)
     )
-    edge = corpus.edge("related_to", first if near_end == "statement" else near_end, b if far_end == "statement" else far_end)
+    edge = corpus.edge(
+        "related_to", first if near_end == "statement" else near_end, b if far_end == "statement" else far_end
+    )
     _, found = hop(app, corpus)
     covered = {"b": 4, "b/gb": 3, "b/gb/sb": 2, "statement": 1}[far_end]
     assert found[0].statement_id == b
@@ -110,13 +114,17 @@ def test_a_primary_hit_does_not_come_again_and_takes_no_place(corpus: Corpus, ap
 
 def test_a_row_at_the_end_of_several_edges_comes_once_with_the_first(corpus: Corpus, app: Connection) -> None:
     first, b, _ = plant_abc(corpus)
-    edges = [corpus.edge("related_to", "a", "b"), corpus.edge("contradicts", "a", "b"), corpus.edge("supersedes", first, b)]
+    edges = [
+        corpus.edge("related_to", "a", "b"),
+        corpus.edge("contradicts", "a", "b"),
+        corpus.edge("supersedes", first, b),
+    ]
     _, found = hop(app, corpus)
     assert [(h.statement_id, h.symbiosis_id, h.symbiosis_kind) for h in found] == [(b, edges[0], "related_to")]
 
 
 def test_edges_of_one_primary_hit_each(corpus: Corpus, app: Connection) -> None:
-    a, b, c = plant_abc(corpus)
+    a, b, _c = plant_abc(corpus)
     corpus.plant(Row("d", embedding=(0, 0, 1)))
     corpus.edge("related_to", "a", "d")
     corpus.edge("related_to", "d", "c")
@@ -135,10 +143,17 @@ def test_hidden_ends_and_hidden_rows(new_corpus: Callable[..., Corpus], app: Con
     gated = [Row("open", "g", "loud", embedding=(1, 0.001 * n, 0), required_scopes=("hr",)) for n in range(1, 8)]
     loud = Row("open", "g", "loud", embedding=Y)
     corpus.plant(behind_hidden, of_quiet, *gated, loud)
-    edges = [corpus.edge("related_to", "a", "hidden"), corpus.edge("related_to", "a", "open/g/quiet"), corpus.edge("related_to", "a", gated[0].id)]
+    edges = [
+        corpus.edge("related_to", "a", "hidden"),
+        corpus.edge("related_to", "a", "open/g/quiet"),
+        corpus.edge("related_to", "a", gated[0].id),
+    ]
     assert hop(app, corpus, families=["a"])[1] == []
     corpus.edge("related_to", "open", "a")
-    assert [(h.statement_id, h.specimen) for h in hop(app, corpus, families=["a"])[1]] == [(of_quiet.id, None), (loud.id, "loud")]
+    assert [(h.statement_id, h.specimen) for h in hop(app, corpus, families=["a"])[1]] == [
+        (of_quiet.id, None),
+        (loud.id, "loud"),
+    ]
     found = hop(app, corpus, ("hr",), families=["a"])[1]
     assert [h.statement_id for h in found] == [g.id for g in gated[:5]]
     assert found[0].symbiosis_id == edges[2]
@@ -167,7 +182,7 @@ def test_filters_on_taxa_are_left_behind_the_others_hold(corpus: Corpus, app: Co
 
 def test_statements_without_a_vector(corpus: Corpus, app: Connection) -> None:
     """A region is entered by the query's vector or words; an end that is one statement is taken as it is."""
-    a, b, c = plant_abc(corpus)
+    _a, b, _c = plant_abc(corpus)
     plain = Row("b", "gb", "sb", content="gravel road")
     alone = Row("d", content="nothing in common")
     corpus.plant(plain, alone)
@@ -182,15 +197,24 @@ def test_statements_without_a_vector(corpus: Corpus, app: Connection) -> None:
     corpus.plant(Row("a", "ga", "sa", content="road works"))
     primary, found = hop(app, corpus, query_embedding=None, query_text="road gravel", families=["a"])
     assert [h.content for h in primary] == ["road works"]
-    assert [(h.statement_id, h.similarity, h.score > 0) for h in found] == [(plain.id, None, True), (alone.id, None, False)]
+    assert [(h.statement_id, h.similarity, h.score > 0) for h in found] == [
+        (plain.id, None, True),
+        (alone.id, None, False),
+    ]
     # a bound on similarity leaves out what has none
     assert [h.statement_id for h in hop(app, corpus, min_similarity=0.5)[1]] == [b]
 
 
 @pytest.mark.parametrize("target", ["b", "b/gb", "b/gb/sb", "statement"])
-def test_supersession_is_what_the_caller_may_see(new_corpus: Callable[..., Corpus], app: Connection, target: str) -> None:
+def test_supersession_is_what_the_caller_may_see(
+    new_corpus: Callable[..., Corpus], app: Connection, target: str
+) -> None:
     corpus = new_corpus(3, hidden=("hr",))
-    rows = [Row("b", "gb", "sb", embedding=X), Row("b", "gb2", "sb2", embedding=(1, 0.1, 0)), Row("hidden", embedding=Y)]
+    rows = [
+        Row("b", "gb", "sb", embedding=X),
+        Row("b", "gb2", "sb2", embedding=(1, 0.1, 0)),
+        Row("hidden", embedding=Y),
+    ]
     corpus.plant(*rows)
     corpus.edge("supersedes", "hidden", rows[0].id if target == "statement" else target)
     covered = [True, target == "b"]

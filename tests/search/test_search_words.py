@@ -14,13 +14,32 @@ from tests.search.corpus import Corpus, Row, bm25
 from tests.support.databases import Connection, as_caller
 
 # Stems that English stemming leaves alone, with Zipf-like frequencies.
-STEMS = ["tea", "milk", "road", "sun", "moon", "river", "stone", "bread", "salt", "lamp", "fox", "ant", "owl", "bee", "cat", "dog"]
+STEMS = [
+    "tea",
+    "milk",
+    "road",
+    "sun",
+    "moon",
+    "river",
+    "stone",
+    "bread",
+    "salt",
+    "lamp",
+    "fox",
+    "ant",
+    "owl",
+    "bee",
+    "cat",
+    "dog",
+]
 
 
 def texts(random: np.random.Generator, count: int) -> list[str]:
     weights = 1 / np.arange(1, len(STEMS) + 1)
     lengths = random.integers(1, 15, size=count)
-    return [" ".join(random.choice(STEMS, size=n, p=weights / weights.sum())) + f" number{i}" for i, n in enumerate(lengths)]
+    return [
+        " ".join(random.choice(STEMS, size=n, p=weights / weights.sum())) + f" number{i}" for i, n in enumerate(lengths)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +76,9 @@ def test_bm25_by_its_definition(corpus: Corpus, app: Connection, scopes: tuple[s
         scores = bm25(rows, query, documents)
         hits = search(app, corpus, scopes, query_text=query, match_count=1000)
         assert {h.statement_id: h.score for h in hits} == pytest.approx(scores, rel=1e-5)
-        assert [h.statement_id for h in hits] == [h.statement_id for h in sorted(hits, key=lambda h: (-h.score, h.statement_id))]
+        assert [h.statement_id for h in hits] == [
+            h.statement_id for h in sorted(hits, key=lambda h: (-h.score, h.statement_id))
+        ]
         assert {h.similarity for h in hits} == {None}
         assert search(app, corpus, scopes, query_text=query, match_count=7) == hits[:7]
 
@@ -68,10 +89,15 @@ def test_filters_hold_and_do_not_change_scores(corpus: Corpus, app: Connection) 
     for filters, admits in (
         ({"families": ["family1", "family2"]}, lambda r: r.family in ("family1", "family2")),
         ({"specimens": ["specimen3"]}, lambda r: r.specimen == "specimen3"),
-        ({"memory_types": ["event"], "families": ["family0"]}, lambda r: r.memory_type == "event" and r.family == "family0"),
+        (
+            {"memory_types": ["event"], "families": ["family0"]},
+            lambda r: r.memory_type == "event" and r.family == "family0",
+        ),
     ):
         hits = search(app, corpus, query_text="tea river owl", match_count=1000, **filters)
-        assert [(h.statement_id, h.score) for h in hits] == [(h.statement_id, h.score) for h in everything if admits(by_id[h.statement_id])]  # type: ignore[no-untyped-call]
+        assert [(h.statement_id, h.score) for h in hits] == [
+            (h.statement_id, h.score) for h in everything if admits(by_id[h.statement_id])
+        ]  # type: ignore[no-untyped-call]
         assert 0 < len(hits) < len(everything)
 
 
@@ -79,7 +105,10 @@ def test_a_rare_word_outweighs_common_ones_and_none_has_to_match(corpus: Corpus,
     hits = search(app, corpus, query_text="Is there any tea at number18, or unheardof words?")
     assert hits[0].content.endswith("number18")
     assert len(hits) == 10
-    assert {h.content.split()[-1] for h in search(app, corpus, query_text="number16 number18")} == {"number16", "number18"}
+    assert {h.content.split()[-1] for h in search(app, corpus, query_text="number16 number18")} == {
+        "number16",
+        "number18",
+    }
 
 
 TEXTS = [
@@ -141,18 +170,24 @@ class TestPostings:
         return boss.execute("select * from graphium_private._check_postings(%s)", [corpus.tenant_id]).fetchall()
 
     def count(self, boss: Connection, corpus: Corpus) -> int:
-        row = boss.execute("select count(*) from graphium_private.postings where tenant_id = %s", [corpus.tenant_id]).fetchone()
+        row = boss.execute(
+            "select count(*) from graphium_private.postings where tenant_id = %s", [corpus.tenant_id]
+        ).fetchone()
         assert row is not None
         return int(row[0])
 
-    def test_ingest_forget_and_scopes(self, new_corpus: Callable[..., Corpus], app: Connection, boss: Connection) -> None:
+    def test_ingest_forget_and_scopes(
+        self, new_corpus: Callable[..., Corpus], app: Connection, boss: Connection
+    ) -> None:
         corpus = new_corpus(3)
         with as_caller(app, corpus.slug, ["hr"]):
             ids = [
                 r[0]
                 for r in app.execute(
                     "select statement_id from graphium.ingest_context('f', 'g', 's', %s) order by ordinal",
-                    ['[{"content": "tea and tea and milk", "embedding": null}, {"content": "milk road", "embedding": null}]'],
+                    [
+                        '[{"content": "tea and tea and milk", "embedding": null}, {"content": "milk road", "embedding": null}]'
+                    ],
                 )
             ]
         assert self.count(boss, corpus) == 4
@@ -195,7 +230,9 @@ class TestPostings:
 
 
 class TestFusion:
-    def expected(self, corpus: Corpus, query: Any, text: str, scopes: Sequence[str], weight: float = 0.5) -> list[tuple[UUID, float]]:
+    def expected(
+        self, corpus: Corpus, query: Any, text: str, scopes: Sequence[str], weight: float = 0.5
+    ) -> list[tuple[UUID, float]]:
         rows, documents = visible(corpus, scopes)
         words = bm25(rows, text, documents)
         cosines = dict(corpus.nearest(query, scopes))
@@ -204,7 +241,8 @@ class TestFusion:
         low, high = min(near), max(near)
         most = max((words.get(id, 0.0) for id in pool), default=0)
         scores = {
-            id: (1 - weight) * ((cosines[id] - low) / (high - low) if id in cosines else 0) + weight * (words.get(id, 0) / most if most else 0)
+            id: (1 - weight) * ((cosines[id] - low) / (high - low) if id in cosines else 0)
+            + weight * (words.get(id, 0) / most if most else 0)
             for id in pool
         }
         return sorted(scores.items(), key=lambda s: (-s[1], s[0]))
@@ -219,7 +257,9 @@ class TestFusion:
             assert {h.statement_id: h.score for h in hits} == pytest.approx(dict(expected), abs=2e-5)
             assert [h.score for h in hits] == sorted((h.score for h in hits), reverse=True)
             cosines = dict(corpus.nearest(query, scopes))
-            assert [h.similarity for h in hits] == [pytest.approx(cosines[h.statement_id], abs=1e-6) if h.statement_id in cosines else None for h in hits]
+            assert [h.similarity for h in hits] == [
+                pytest.approx(cosines[h.statement_id], abs=1e-6) if h.statement_id in cosines else None for h in hits
+            ]
 
     def test_the_weight_is_a_setting(self, corpus: Corpus, app: Connection, boss: Connection) -> None:
         query = np.ones(8, dtype=np.float32)
@@ -227,17 +267,26 @@ class TestFusion:
             for weight in (0.0, 0.25, 1.0):
                 boss.execute("update graphium_private.settings set value = %s where name = 'lexical_weight'", [weight])
                 hits = search(app, corpus, query_embedding=query, query_text="fox owl", match_count=5)
-                assert {h.statement_id: h.score for h in hits} == pytest.approx(dict(self.expected(corpus, query, "fox owl", (), weight)[:5]), abs=2e-5)
+                assert {h.statement_id: h.score for h in hits} == pytest.approx(
+                    dict(self.expected(corpus, query, "fox owl", (), weight)[:5]), abs=2e-5
+                )
         finally:
             boss.execute("update graphium_private.settings set value = 0.5 where name = 'lexical_weight'")
 
     def test_complete_when_few_match_either_way(self, new_corpus: Callable[..., Corpus], app: Connection) -> None:
         corpus = new_corpus(3)
-        with_vector, with_words, with_both = Row("f", content="moon", embedding=(1, 0, 0)), Row("f", content="sun stone"), Row("f", content="sun", embedding=(0, 1, 0))
+        with_vector, with_words, with_both = (
+            Row("f", content="moon", embedding=(1, 0, 0)),
+            Row("f", content="sun stone"),
+            Row("f", content="sun", embedding=(0, 1, 0)),
+        )
         corpus.plant(with_vector, with_words, with_both)
         hits = search(app, corpus, query_embedding=(1, 0, 0), query_text="sun")
         assert {h.statement_id for h in hits} == {with_vector.id, with_words.id, with_both.id}
         assert [h.similarity for h in hits if h.statement_id == with_words.id] == [None]
         hits = search(app, corpus, query_embedding=(1, 0.5, 0), query_text="sun", min_similarity=0.1)
         assert {h.statement_id for h in hits} == {with_vector.id, with_both.id}
-        assert [h.statement_id for h in search(app, corpus, query_embedding=(1, 0, 0), query_text="nowhere")] == [with_vector.id, with_both.id]
+        assert [h.statement_id for h in search(app, corpus, query_embedding=(1, 0, 0), query_text="nowhere")] == [
+            with_vector.id,
+            with_both.id,
+        ]

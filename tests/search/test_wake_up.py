@@ -56,7 +56,14 @@ def test_preloaded_only_the_newest_first(new_corpus: Callable[..., Corpus], app:
     corpus.plant(*rows, Row("rules", "style", "Ada", "on demand"))
     assert ids(wake(app, corpus)) == [r.id for r in rows[::-1]]
     first = wake(app, corpus)[0]
-    assert (first.content, first.family, first.genus, first.specimen, first.memory_type, first.tokens) == ("0019", "rules", "style", "Ada", "fact", 1)
+    assert (first.content, first.family, first.genus, first.specimen, first.memory_type, first.tokens) == (
+        "0019",
+        "rules",
+        "style",
+        "Ada",
+        "fact",
+        1,
+    )
 
 
 def test_new_and_often_said_take_turns(new_corpus: Callable[..., Corpus], app: Connection) -> None:
@@ -69,10 +76,14 @@ def test_new_and_often_said_take_turns(new_corpus: Callable[..., Corpus], app: C
     assert ids(wake(app, corpus)) == expected(rows, 800)
 
 
-def test_the_newest_rule_is_not_lost_behind_old_ones_nor_a_standing_one_behind_news(new_corpus: Callable[..., Corpus], app: Connection) -> None:
+def test_the_newest_rule_is_not_lost_behind_old_ones_nor_a_standing_one_behind_news(
+    new_corpus: Callable[..., Corpus], app: Connection
+) -> None:
     corpus = new_corpus(3)
     standing = rule(0, 1000)
-    corpus.plant(standing, *[rule(n, 500) for n in range(1, 400)], *[rule(n) for n in range(400, 800)], newest := rule(9999))
+    corpus.plant(
+        standing, *[rule(n, 500) for n in range(1, 400)], *[rule(n) for n in range(400, 800)], newest := rule(9999)
+    )
     assert ids(wake(app, corpus, token_budget=2)) == [newest.id, standing.id]
 
 
@@ -81,7 +92,12 @@ def test_any_budget_any_lengths(new_corpus: Callable[..., Corpus], app: Connecti
     random = np.random.default_rng(seed)
     corpus = new_corpus(3)
     rows = [
-        Row("f", content="é" * int(random.integers(1, 200)) + str(n), layer_kind="preloaded", access_count=int(random.choice([0, 0, 0, 1, 2, 50])))
+        Row(
+            "f",
+            content="é" * int(random.integers(1, 200)) + str(n),
+            layer_kind="preloaded",
+            access_count=int(random.choice([0, 0, 0, 1, 2, 50])),
+        )
         for n in range(60)
     ]
     corpus.plant(*rows)
@@ -119,7 +135,9 @@ def test_filters(new_corpus: Callable[..., Corpus], app: Connection) -> None:
     everything = ["behind", *[r.content for r in rows[::-1]]]
     assert found() == found(families=None, specimens=None) == everything
     assert found(families=["family1"]) == [r.content for r in rows[::-1] if r.family == "family1"]
-    assert found(families=["family0"], specimens=["s0", "s1"]) == [r.content for r in rows[::-1] if r.family == "family0" and r.specimen in ("s0", "s1")]
+    assert found(families=["family0"], specimens=["s0", "s1"]) == [
+        r.content for r in rows[::-1] if r.family == "family0" and r.specimen in ("s0", "s1")
+    ]
     assert found(families=[]) == found(specimens=[]) == found(families=["*"]) == found(families=["hidden"]) == []
     assert found(specimens=["s9"]) == ["behind"]
     assert found(("hr",), families=["hidden"]) == ["behind"]
@@ -141,13 +159,22 @@ def test_nothing_superseded(new_corpus: Callable[..., Corpus], app: Connection, 
     boss.execute("update graphium_private.settings set value = 5 where name = 'wake_up_window'")
     try:
         assert [r.content for r in wake(app, corpus, token_budget=5)] == ["new", "held4", "held3"]
-        assert [r.content for r in wake(app, corpus, token_budget=100)] == ["new", "held4", "held3", "held2", "held1", "held0"]
+        assert [r.content for r in wake(app, corpus, token_budget=100)] == [
+            "new",
+            "held4",
+            "held3",
+            "held2",
+            "held1",
+            "held0",
+        ]
         assert "held1" not in [r.content for r in wake(app, corpus, ("board",), token_budget=100)]
     finally:
         boss.execute("update graphium_private.settings set value = 1000 where name = 'wake_up_window'")
 
 
-def test_the_same_bytes_while_nothing_changed(new_corpus: Callable[..., Corpus], app: Connection, shared: Database) -> None:
+def test_the_same_bytes_while_nothing_changed(
+    new_corpus: Callable[..., Corpus], app: Connection, shared: Database
+) -> None:
     corpus = new_corpus(3)
     corpus.plant(*[rule(n, n % 4) for n in range(300)])
     first = wake(app, corpus)
@@ -155,7 +182,9 @@ def test_the_same_bytes_while_nothing_changed(new_corpus: Callable[..., Corpus],
     assert wake(shared.connect("app"), corpus) == first
 
 
-def test_beyond_the_window_only_a_larger_budget_looks(new_corpus: Callable[..., Corpus], app: Connection, boss: Connection) -> None:
+def test_beyond_the_window_only_a_larger_budget_looks(
+    new_corpus: Callable[..., Corpus], app: Connection, boss: Connection
+) -> None:
     corpus = new_corpus(3)
     rows = [rule(n, 9 if n == 0 else 0) for n in range(40)]
     corpus.plant(*rows)
