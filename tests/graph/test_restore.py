@@ -1,0 +1,108 @@
+"""A dump restored into a new database: the memory works at once, the graph after bootstrap and rebuild_graph().
+
+AGE keeps the oid of a graph's schema in its catalog, which a restore gives anew, so every Cypher query of a restored
+database fails until the graph is rebuilt.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import errors
+from psycopg.types.json import Jsonb
+
+from graphium_db import deploy
+from tests.graph.mirror import Taxonomy, assert_equal
+from tests.support.databases import Cluster, Connection, Database, as_caller
+from tests.support.psql import libpq_environment, psql
+
+
+def program(name: str) -> str:
+    return str(Path(psql()).with_name(name))
+
+
+@pytest.fixture(scope="module")
+def source(db: Database) -> Database:
+    admin, superuser = db.connect("admin"), db.connect()
+    for slug in ("acme", "O'Brien & $$"):
+        admin.execute("select graphium.create_tenant(%s)", [slug])
+        taxonomy = Taxonomy(superuser, slug)
+        taxonomy.small()
+        [family] = taxonomy.families('hidden "family" \\', scopes=["hr"])
+        taxonomy.genera(family, "{}")
+    return db
+
+
+@pytest.fixture(params=["plain", "custom", "custom --clean"])
+def restored(source: Database, cluster: Cluster, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Database]:
+    name = cluster.new_name()
+    cluster.create(name, template="template0")
+    into = Database(cluster, name)
+    environment, target = libpq_environment(source.dsn()), libpq_environment(into.dsn())
+    dump = tmp_path / "dump"
+    kind, *options = request.param.split()
+    subprocess.run([program("pg_dump"), f"--format={kind}", f"--file={dump}"], env=environment, check=True, capture_output=True)
+    if options:  # over what a first restore left
+        options += ["--if-exists"]
+        subprocess.run([program("pg_restore"), f"--dbname={name}", str(dump)], env=target, check=True, capture_output=True)
+    if kind == "plain":
+        subprocess.run([psql(), "--quiet", "--no-psqlrc", "-v", "ON_ERROR_STOP=1", "-f", str(dump)], env=target, check=True, capture_output=True)
+    else:
+        subprocess.run([program("pg_restore"), "--exit-on-error", *options, f"--dbname={name}", str(dump)], env=target, check=True, capture_output=True)
+    try:
+        yield into
+    finally:
+        into.close()
+        cluster.give_back(name)
+
+
+def names(conn: Connection) -> set[str]:
+    return {row[0] for row in conn.execute("select graphium.cypher('MATCH (n:Family) RETURN n.name')")}
+
+
+def test_restored(restored: Database) -> None:
+    superuser = restored.connect()
+    ids = dict(superuser.execute("select slug, id from graphium.tenants").fetchall())
+    assert sorted(ids) == ["O'Brien & $$", "acme"]
+
+    # Before: the memory takes writes, and mirrors them by the names of the tables; Cypher says what to do.
+    app, admin = restored.connect("app"), restored.connect("admin")
+    with as_caller(app, "acme"):
+        app.execute("select graphium.ingest_context('new', 'g', 's', %s)", [Jsonb([{"content": "x", "embedding": None}])])
+    for id in ids.values():
+        assert_equal(superuser, id)
+    with pytest.raises(errors.Error) as raised, as_caller(app, "acme"):
+        names(app)
+    assert raised.value.sqlstate == "MG009"
+    assert "rebuild_graph" in (raised.value.diag.message_hint or "")
+    problems = admin.execute("select problem, detail from graphium.check_graph('acme')").fetchall()
+    assert ("damaged catalog", "AGE knows the graph by an outdated oid, as after pg_restore") in problems
+
+    # The documented steps.
+    with psycopg.connect(restored.dsn(), autocommit=True) as conn:
+        deploy.bootstrap(conn)
+    admin = restored.connect("admin")
+    for slug in ids:
+        assert admin.execute("select graphium.rebuild_graph(%s)", [slug]).fetchone() is not None
+
+    assert restored.ailments() == []
+    assert superuser.execute("select * from graphium_private._check_cypher_grants()").fetchall() == []
+    for id in ids.values():
+        assert_equal(superuser, id)
+    app = restored.connect("app")
+    with as_caller(app, "acme"):
+        assert names(app) == {"performance", "relationships", "new"}
+    with as_caller(app, "acme", ["hr"]):
+        assert names(app) == {"performance", "relationships", "new", 'hidden "family" \\'}
+    with as_caller(app, "O'Brien & $$"):
+        assert names(app) == {"performance", "relationships"}
+        app.execute("select graphium.ingest_context('new', 'g', 's', %s)", [Jsonb([{"content": "x", "embedding": None}])])
+        assert "new" in names(app)
+    admin.execute("select graphium.create_tenant('and a new one')")
+    with as_caller(app, "and a new one"):
+        assert names(app) == set()
+    assert restored.ailments() == []
