@@ -50,10 +50,11 @@ create or replace function graphium_private._check_postings(p_tenant_id uuid) re
   language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp
 begin atomic
   with wanted as (
-    select s.id, w.word, w.occurrences, cardinality(d.words) as length, s.required_scopes
+    select s.id, w.word, w.occurrences, w.length, s.required_scopes
       from graphium.kg_statements s,
            lateral (select graphium_private.words_v1(s.content) as words offset 0) as d,
-           lateral (select u.word, count(*) as occurrences from unnest(d.words) as u(word) group by u.word) as w
+           -- length is computed in here, so that no join carries all words of a statement along with each
+           lateral (select u.word, count(*) as occurrences, cardinality(d.words) as length from unnest(d.words) as u(word) group by u.word) as w
      where s.tenant_id = p_tenant_id
   )
   select coalesce(w.id, p.statement_id), format('its words and its postings differ, e.g. in "%s"', min(coalesce(w.word, p.word)))
