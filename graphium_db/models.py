@@ -157,6 +157,8 @@ class ContextTreeRow:
     specimen_id: UUID | None
     specimen: str | None
     statements: int
+    family_scopes: tuple[str, ...] | None
+    specimen_scopes: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ BATCH = 256
 """Statements embedded at once: enough to keep the model busy, few enough for the progress bar to move."""
 PAGE = 1000
 _TAXA = ("family", "genus", "specimen")
+_TAXON_SCOPES = ("family_scopes", "specimen_scopes")
 
 
 @dataclass(slots=True)
@@ -176,13 +177,15 @@ def _ingest_run(memory: Graphium, run: list[Record], required_scopes: Sequence[s
 
 
 def exported(memory: Graphium, **filters: Any) -> list[dict[str, Any]]:
-    """All that the caller may see, oldest first, as records that `ingest` takes."""
+    """All that the caller may see, oldest first, as records that `import` takes."""
+    audiences = {(row.family, row.genus, row.specimen): row for row in memory.context_tree()}
     records: list[dict[str, Any]] = []
     after: UUID | None = None
     while True:
         page = memory.recall_context(**filters, page_size=PAGE, after=after)
         for row in page:
             when = row.occurred_at or row.created_at
+            taxa = audiences.get((row.family, row.genus, row.specimen))
             record = {
                 "family": row.family,
                 "genus": row.genus,
@@ -191,6 +194,7 @@ def exported(memory: Graphium, **filters: Any) -> list[dict[str, Any]]:
                 "memory_type": row.memory_type,
                 "layer_kind": row.layer_kind,
                 "required_scopes": list(row.required_scopes),
+                **{name: None if taxa is None else getattr(taxa, name) for name in _TAXON_SCOPES},
                 "occurred_at": when.isoformat(),
                 "source": row.source,
                 "position": row.position,
@@ -222,8 +226,7 @@ graphium export -f relationships -o relationships.jsonl
 def export(session: Session, output: Any, as_json: bool, **filters: Any) -> None:
     """Write the statements that the caller may see as JSON Lines, oldest first, for `graphium import`.
 
-    What is not in them: ids, counts, folded wordings and vectors (the import embeds again), the audiences of families
-    and specimens, symbioses. occurred_at is when it happened, or else when it was stored. For a backup use pg_dump.
+    What is not in them: ids, counts, folded wordings and vectors (the import embeds again), symbioses. occurred_at is when it happened, or else when it was stored. For a backup use pg_dump.
 
     With --json: one array instead of lines.
     """
@@ -241,6 +244,29 @@ def export(session: Session, output: Any, as_json: bool, **filters: Any) -> None
             f"{nameless} of {len(records)} are in a family or specimen whose name you may not see: "
             "import them with -f, -g, -s."
         )
+
+
+def _with_taxa(memory: Graphium, records: Iterator[Record], required_scopes: Sequence[str] | None) -> Iterator[Record]:
+    """The same records; whatever family or specimen one of them names first is made with the audience of the export.
+
+    It is born with the narrower of the two audiences and then given its own, so that nobody sees a name in between.
+    """
+    seen = {(row.family, row.genus, row.specimen) for row in memory.context_tree()}
+    families = {family for family, _, _ in seen}
+    for record in records:
+        scopes = [record.fields.pop(name, None) for name in _TAXON_SCOPES]
+        taxa = tuple(record.fields.get(name) for name in _TAXA)
+        if taxa not in seen and None not in (*scopes, *taxa) and required_scopes is None:
+            family, genus, specimen = cast(tuple[str, str, str], taxa)
+            memory.ingest_context(family, genus, specimen, [], required_scopes=scopes[0] or scopes[1])
+            row = next(r for r in memory.context_tree() if (r.family, r.genus, r.specimen) == taxa)
+            if family not in families and row.family_id is not None:
+                memory.set_required_scopes("family", row.family_id, scopes[0])
+            if row.specimen_id is not None:
+                memory.set_required_scopes("specimen", row.specimen_id, scopes[1])
+        seen.add(taxa)
+        families.add(taxa[0])
+        yield record
 
 
 @click.command(
@@ -266,13 +292,14 @@ def import_(
 ) -> None:
     """Store the statements of an export (or any JSON Lines that `ingest --jsonl` takes).
 
-    Importing twice changes counts only. Families and specimens that are new are open to everyone in the tenant unless
-    --required-scope says otherwise; the statements keep their own audience either way.
+    Importing twice changes counts only. Families and specimens that are new get the audience that the export gives them,
+    or that of --required-scope; the statements keep their own either way.
     """
     total = new = 0
     taxa: set[str] = set()
     with session.memory() as memory:
-        for batch in ingest(memory, from_jsonl(file), defaults, or_none(required_scopes), total=size(file)):
+        records = _with_taxa(memory, from_jsonl(file), or_none(required_scopes))
+        for batch in ingest(memory, records, defaults, or_none(required_scopes), total=size(file)):
             total += len(batch)
             new += sum(not row.deduplicated for row in batch)
             taxa |= {path(row.family, row.genus, row.specimen) for row in batch}

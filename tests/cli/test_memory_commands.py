@@ -188,13 +188,17 @@ def test_classify_needs_no_database(run: Run) -> None:
 
 def test_export_and_import_make_the_same_memory(filled: str, run: Run, db: Database, tmp_path: Path) -> None:
     file = tmp_path / "memory.jsonl"
+    by_name = {row["specimen"] + " in " + row["family"]: row for row in run("tree", "--json").json}
+    tomasz, app = by_name["Tomasz in performance"], by_name["Ferry app in projects"]
+    assert run("scopes", "family", tomasz["family_id"], "--required-scope", "hr").code == 0
+    assert run("scopes", "specimen", app["specimen_id"], "--required-scope", "hr").code == 0
     assert run("export", "-o", str(file)).code == 0
     lines = file.read_text(encoding="utf-8").splitlines()
     assert len(lines) == 3
     last = json.loads(lines[-1])
     assert last | {"occurred_at": ""} == {
         "family": "performance", "genus": "reviews", "specimen": "Tomasz", "content": "The raise is six percent.",
-        "memory_type": "fact", "layer_kind": "on_demand", "required_scopes": ["hr"], "occurred_at": "",
+        "memory_type": "fact", "layer_kind": "on_demand", "required_scopes": ["hr"], "family_scopes": ["hr"], "specimen_scopes": [], "occurred_at": "",
         "metadata": {"confidential": True},
     }  # fmt: skip
     assert run("tenant", "create", "copy", "--dsn", db.dsn("admin")).code == 0
@@ -202,6 +206,13 @@ def test_export_and_import_make_the_same_memory(filled: str, run: Run, db: Datab
     assert done.json == {"statements": 3, "new": 3, "deduplicated": 0, "specimens": 3}
     copy = run("export", "--tenant", "copy").out
     assert copy.splitlines() == lines
+    audiences = {row["specimen"] + " in " + row["family"]: (row["family_scopes"], row["specimen_scopes"])
+                 for row in run("tree", "--tenant", "copy", "--json").json}  # fmt: skip
+    assert audiences == {
+        "Tomasz in relationships": ([], []),
+        "Ferry app in projects": ([], ["hr"]),
+        "Tomasz in performance": (["hr"], []),
+    }
     marked = run("import", "-", "--tenant", "copy", "--json", stdin=f"\ufeff{copy}")  # with a byte order mark
     assert marked.json == {"statements": 3, "new": 0, "deduplicated": 3, "specimens": 3}
     assert run("import", str(file), "--tenant", "copy").out == "3 statements about 3 specimens: 0 new, 3 known before\n"

@@ -71,7 +71,9 @@ def test_what_is_ingested_comes_back_as_it_went_in(memory: Graphium) -> None:
     (woken,) = memory.wake_up_context(token_budget=50)
     assert (woken.position, woken.content, woken.tokens) == (1, recalled.content, 10)  # 40 characters
     (row,) = memory.context_tree()
-    assert row == ContextTreeRow(row.family_id, "projects", row.genus_id, "harbour", row.specimen_id, "Ferry app", 1)
+    assert row == ContextTreeRow(
+        row.family_id, "projects", row.genus_id, "harbour", row.specimen_id, "Ferry app", 1, (), ()
+    )
     assert memory.forget_context([stored.statement_id]) == 1
     assert memory.recall_context() == []
 

@@ -105,6 +105,13 @@ class Corpus:
             )
         return id
 
+    def scopes_of(self, id: UUID | None) -> list[str] | None:
+        """The audience of a family or specimen; None of what a caller was not shown."""
+        if id is None:
+            return None
+        (path,) = (path for path, known in self.ids.items() if known == id)
+        return sorted(self.audiences.get(path, ()))
+
     def plant(self, *rows: Row) -> list[UUID]:
         statements, embeddings = [], []
         for row in rows:

@@ -59,6 +59,7 @@ def tree(conn: Connection, corpus: Corpus, scopes: tuple[str, ...] = ()) -> list
             assert (id is None) == (path[-1] is None)
             assert id is None or id == corpus.ids["/".join(path)]
         assert (r.specimen_id is None) == (r.specimen is None)
+        assert (r.family_scopes, r.specimen_scopes) == (corpus.scopes_of(r.family_id), corpus.scopes_of(r.specimen_id))
     return [(r.family, r.genus, r.specimen, r.statements) for r in rows]
 
 
