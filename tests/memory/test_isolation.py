@@ -95,19 +95,23 @@ def test_one_uuid_in_two_tenants(db: Database) -> None:
         with as_caller(admin, slug):
             ingest(admin, [{"content": slug}])
     same = scalar(boss, "select gen_random_uuid()")
-    boss.execute("alter table graphium.kg_statements disable trigger nothing_moves_between_families")
-    boss.execute("update graphium.kg_statements set id = %s", [same])
-    boss.execute("alter table graphium.kg_statements enable trigger nothing_moves_between_families")
+    boss.execute(
+        "insert into graphium.kg_statements (tenant_id, id, family_id, genus_id, specimen_id, content, memory_type)"
+        " select tenant_id, %s, family_id, genus_id, specimen_id, content || ' too', 'fact' from graphium.kg_statements",
+        [same],
+    )
 
     def rows() -> list[Any]:
-        return boss.execute("select content, required_scopes from graphium.kg_statements order by 1").fetchall()
+        return boss.execute(
+            "select content, required_scopes from graphium.kg_statements where id = %s order by 1", [same]
+        ).fetchall()
 
     with as_caller(admin, "acme"):
         assert scalar(admin, "select graphium.set_required_scopes('statement', %s, '{hr}')", same) == 1
-    assert rows() == [("acme", ["hr"]), ("umbrella", [])]
+    assert rows() == [("acme too", ["hr"]), ("umbrella too", [])]
     with as_caller(admin, "acme"):
         assert scalar(admin, "select graphium.forget_context(%s)", [same]) == 1
-    assert rows() == [("umbrella", [])]
+    assert rows() == [("umbrella too", [])]
     with as_caller(admin, "acme"):
         assert scalar(admin, "select graphium.forget_context(%s)", [same]) == 0
 
