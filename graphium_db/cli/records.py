@@ -226,7 +226,8 @@ graphium export -f relationships -o relationships.jsonl
 def export(session: Session, output: Any, as_json: bool, **filters: Any) -> None:
     """Write the statements that the caller may see as JSON Lines, oldest first, for `graphium import`.
 
-    What is not in them: ids, counts, folded wordings and vectors (the import embeds again), symbioses. occurred_at is when it happened, or else when it was stored. For a backup use pg_dump.
+    What is not in them: ids, counts, folded wordings, vectors (the import embeds again), symbioses. occurred_at is when
+    it happened, or else when it was stored. For a backup use pg_dump.
 
     With --json: one array instead of lines.
     """
@@ -255,7 +256,7 @@ def _with_taxa(memory: Graphium, records: Iterator[Record], required_scopes: Seq
     families = {family for family, _, _ in seen}
     for record in records:
         scopes = [record.fields.pop(name, None) for name in _TAXON_SCOPES]
-        taxa = tuple(record.fields.get(name) for name in _TAXA)
+        taxa = (record.fields.get("family"), record.fields.get("genus"), record.fields.get("specimen"))
         if taxa not in seen and None not in (*scopes, *taxa) and required_scopes is None:
             family, genus, specimen = cast(tuple[str, str, str], taxa)
             memory.ingest_context(family, genus, specimen, [], required_scopes=scopes[0] or scopes[1])
@@ -292,8 +293,8 @@ def import_(
 ) -> None:
     """Store the statements of an export (or any JSON Lines that `ingest --jsonl` takes).
 
-    Importing twice changes counts only. Families and specimens that are new get the audience that the export gives them,
-    or that of --required-scope; the statements keep their own either way.
+    Importing twice changes counts only. Families and specimens that are new get the audience that the export gives
+    them, or that of --required-scope; the statements keep their own either way.
     """
     total = new = 0
     taxa: set[str] = set()
