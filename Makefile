@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 T ?= tests
 
-.PHONY: venv demo test test-pg17 lint fmt types snapshots freeze bench docs clean-venv
+.PHONY: venv demo test test-pg17 lint fmt types snapshots freeze docs clean-venv
 
 venv: $(STAMP)
 
@@ -47,9 +47,6 @@ snapshots: venv
 # Records the hash of every migration as released: from then on an edit is refused.
 freeze: venv
 	$(BIN)/python -c 'from graphium_db.deploy import Tree; print(*Tree.default().freeze(), sep="\n")'
-
-bench: venv
-	$(BIN)/python -m benchmarks
 
 docs: venv
 	$(BIN)/python scripts/make_docs.py
