@@ -4,7 +4,7 @@
 -- (320_graph_mirror.sql), down to its graphid: 16 bits of label, then 48 bits of a hash of the row's uuid. So nothing has to
 -- be looked up to find a row's vertex, no sequence is drawn from, a rebuilt graph has the same ids as before, and an id
 -- says nothing about how many other vertices there are. Two of a million specimens of one tenant share 48 bits with a
--- chance of 0.2 %; the second one's insert then fails with MG009 and a new attempt, having a new uuid, succeeds.
+-- chance of 0.2 %; the second one's insert then fails (23505), and a new attempt, having a new uuid, succeeds.
 --
 -- Label tables carry two plain columns beside AGE's own, inherited from the two parents of all label tables:
 --   anchor_id        what must be seen for the row to be seen: the family that it hangs on (a Family: itself), or, for a
@@ -109,11 +109,12 @@ begin
   if ag_catalog._label_id(v_graph, 'Family') <> 3 or ag_catalog._label_id(v_graph, 'CONTAINS_SPECIMEN') <> 8 then
     raise exception 'this version of Apache AGE numbers labels in a way that the graph mirror does not know';
   end if;
-  -- AGE 1.7 indexes the ids of vertices and the ends of edges, 1.5 nothing.
+  -- What AGE 1.7 does by itself, and 1.5 not. (Edges are found by their ends, never by their ids.)
   for v_table, v_column in
     select c.relname, a.attname
       from pg_catalog.pg_class c join pg_catalog.pg_attribute a on a.attrelid = c.oid
-     where c.relnamespace = v_graph::text::regnamespace and c.relkind = 'r' and c.relname !~ '^_' and a.attname in ('id', 'start_id', 'end_id')
+     where c.relnamespace = v_graph::text::regnamespace and c.relkind = 'r' and c.relname !~ '^_'
+       and a.attname = any (case when c.relname ~ '^[A-Z_]*$' then '{start_id,end_id}' else '{id}' end::text[])
        and not exists (select from pg_catalog.pg_index i where i.indrelid = c.oid and i.indkey[0] = a.attnum)
   loop
     if v_column = 'id' then

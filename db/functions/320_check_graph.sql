@@ -111,9 +111,10 @@ begin
       select c.relname as label, e.id, e.start_id, e.end_id, e.properties, e.anchor_id, e.required_scopes
         from %1$I._ag_label_edge e join pg_catalog.pg_class c on c.oid = e.tableoid
     ), actual as (
-      select v.label, v.id, null::graphid as start_id, null::graphid as end_id, v.properties, v.anchor_id, v.required_scopes from vertices v
-      union all
-      select e.* from edges e
+      select r.*, row_number() over (partition by r.label, r.id) as copy
+        from (select v.label, v.id, null::graphid as start_id, null::graphid as end_id, v.properties, v.anchor_id, v.required_scopes from vertices v
+              union all
+              select e.* from edges e) as r
     ), compared as (
       select coalesce(e.label, a.label) as label, e.row_id, case when coalesce(e.label, a.label) in ('_ag_label_vertex', 'Family', 'Genus', 'Specimen') then 'vertex' else 'edge' end as kind,
              e.id as expected_id, a.id as actual_id,
@@ -121,7 +122,7 @@ begin
              (a.start_id, a.end_id) is distinct from (e.start_id, e.end_id) as other_ends,
              (a.anchor_id, a.required_scopes) is distinct from (e.anchor_id, e.required_scopes) as other_audience
         from graphium_private._expected_graph($1) e
-        full join actual a on a.label = e.label and a.id = e.id
+        full join actual a on a.label = e.label and a.id = e.id and a.copy = 1
     )
     select f.problem || case when f.problem in ('missing', 'extra') then ' ' || c.kind else '' end, c.label::text, c.row_id, f.detail
       from compared c,

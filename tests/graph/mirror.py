@@ -27,11 +27,14 @@ def of_rows(conn: Connection, tenant_id: UUID) -> Graph:
     graph = Graph()
     for id, name in conn.execute("select id, name from graphium.dh_families where tenant_id = %s", [tenant_id]):
         graph.vertices["Family", id, name, id, ()] += 1
-    for id, family, name in conn.execute("select id, family_id, name from graphium.dh_genera where tenant_id = %s", [tenant_id]):
+    for id, family, name in conn.execute(
+        "select id, family_id, name from graphium.dh_genera where tenant_id = %s", [tenant_id]
+    ):
         graph.vertices["Genus", id, name, family, ()] += 1
         graph.edges["HAS_GENUS", family, id, family, ()] += 1
     for id, family, genus, name, scopes in conn.execute(
-        "select id, family_id, genus_id, name, required_scopes from graphium.dh_specimens where tenant_id = %s", [tenant_id]
+        "select id, family_id, genus_id, name, required_scopes from graphium.dh_specimens where tenant_id = %s",
+        [tenant_id],
     ):
         graph.vertices["Specimen", id, name, tenant_id, tuple(scopes)] += 1
         graph.edges["HAS_SPECIMEN", genus, id, family, tuple(scopes)] += 1
@@ -45,7 +48,8 @@ def of_labels(conn: Connection, tenant_id: UUID) -> Graph:
     schema = f"graphium_{tenant_id.hex}"
     for label, id, properties, anchor, scopes in conn.execute(
         f"select c.relname, format('%%s', v.id), format('%%s', v.properties), v.anchor_id, v.required_scopes"
-        f" from {schema}._ag_label_vertex v join pg_class c on c.oid = v.tableoid".encode(), []
+        f" from {schema}._ag_label_vertex v join pg_class c on c.oid = v.tableoid".encode(),
+        [],
     ):
         known = json.loads(properties)
         assert sorted(known) == ["id", "name"]
@@ -54,7 +58,8 @@ def of_labels(conn: Connection, tenant_id: UUID) -> Graph:
         graph.vertices[label, ids[id], known["name"], anchor, tuple(scopes)] += 1
     for label, start, end, properties, anchor, scopes in conn.execute(
         f"select c.relname, format('%%s', e.start_id), format('%%s', e.end_id), format('%%s', e.properties), e.anchor_id, e.required_scopes"
-        f" from {schema}._ag_label_edge e join pg_class c on c.oid = e.tableoid".encode(), []
+        f" from {schema}._ag_label_edge e join pg_class c on c.oid = e.tableoid".encode(),
+        [],
     ):
         assert properties == "{}"
         graph.edges[label, ids[start], ids[end], anchor, tuple(scopes)] += 1
@@ -114,9 +119,7 @@ class Taxonomy:
         families = self.families("performance", "relationships")
         genera = [g for f in families for g in self.genera(f, "history", "feedback")]
         specimens = [
-            s
-            for i, g in enumerate(genera)
-            for s in self.specimens(families[i // 2], g, "Ada", "Grace", "Mary")
+            s for i, g in enumerate(genera) for s in self.specimens(families[i // 2], g, "Ada", "Grace", "Mary")
         ]
         return families, genera, specimens
 

@@ -20,10 +20,14 @@ def run(*statements: str) -> Damage:
     """Statements with {g} for the graph's schema and {f} for a family of the tenant."""
 
     def damage(taxonomy: Taxonomy, graph: str) -> None:
-        row = taxonomy.conn.execute("select id from graphium.dh_families where tenant_id = %s order by name limit 1", [taxonomy.tenant]).fetchone()
+        row = taxonomy.conn.execute(
+            "select id from graphium.dh_families where tenant_id = %s order by name limit 1", [taxonomy.tenant]
+        ).fetchone()
         assert row is not None
         for statement in statements:
-            taxonomy.execute(statement.replace("{g}", graph).replace("{f}", str(row[0])).replace("{oid}", f"'{graph}'::regnamespace"))
+            taxonomy.execute(
+                statement.replace("{g}", graph).replace("{f}", str(row[0])).replace("{oid}", f"'{graph}'::regnamespace")
+            )
 
     return damage
 
@@ -160,7 +164,9 @@ def test_a_tenant_whose_graph_is_gone_can_be_dropped(superuser: Connection, admi
         taxonomy.small()
         DAMAGES[name][0](taxonomy, f"graphium_{taxonomy.tenant.hex}")
         admin_conn.execute("select graphium.drop_tenant('doomed')")
-        assert superuser.execute("select to_regnamespace(%s)", [f"graphium_{taxonomy.tenant.hex}"]).fetchone() == (None,)
+        assert superuser.execute("select to_regnamespace(%s)", [f"graphium_{taxonomy.tenant.hex}"]).fetchone() == (
+            None,
+        )
 
 
 def test_what_is_listed(superuser: Connection, admin_conn: Connection, tenant: str) -> None:
@@ -168,7 +174,9 @@ def test_what_is_listed(superuser: Connection, admin_conn: Connection, tenant: s
     [family] = taxonomy.families("f")
     [genus] = taxonomy.genera(family, "g")
     taxonomy.execute(f'delete from graphium_{taxonomy.tenant.hex}."Genus"')
-    rows = admin_conn.execute("select problem, label, id, detail is not null from graphium.check_graph(%s)", [tenant]).fetchall()
+    rows = admin_conn.execute(
+        "select problem, label, id, detail is not null from graphium.check_graph(%s)", [tenant]
+    ).fetchall()
     assert rows == [("dangling edge", "HAS_GENUS", None, True), ("missing vertex", "Genus", genus, False)]
     admin_conn.execute("select graphium.rebuild_graph(%s)", [tenant])
 
@@ -203,7 +211,9 @@ def test_a_rebuild_needs_a_fresh_snapshot(admin_conn: Connection, tenant: str) -
         assert raised.value.sqlstate == "25000"
 
 
-def test_a_rebuild_rolled_back_leaves_the_graph(superuser: Connection, admin_conn: Connection, app_conn: Connection, tenant: str) -> None:
+def test_a_rebuild_rolled_back_leaves_the_graph(
+    superuser: Connection, admin_conn: Connection, app_conn: Connection, tenant: str
+) -> None:
     taxonomy = Taxonomy(superuser, tenant)
     taxonomy.small()
     before = taxonomy.assert_mirrored()
@@ -214,7 +224,9 @@ def test_a_rebuild_rolled_back_leaves_the_graph(superuser: Connection, admin_con
         assert app_conn.execute("select graphium.cypher('MATCH (n) RETURN count(*)')").fetchone() == (18,)
 
 
-def test_policies_are_put_back_by_a_deploy_of_a_newer_version(superuser: Connection, admin_conn: Connection, tenant: str) -> None:
+def test_policies_are_put_back_by_a_deploy_of_a_newer_version(
+    superuser: Connection, admin_conn: Connection, tenant: str
+) -> None:
     """The seal on the schema tells which version guarded it."""
     taxonomy = Taxonomy(superuser, tenant)
     graph = f"graphium_{taxonomy.tenant.hex}"
@@ -229,6 +241,9 @@ def test_uuid_of_hidden_rows_is_not_in_messages(superuser: Connection, app_conn:
     [family] = taxonomy.families("hidden", scopes=["hr"])
     assert isinstance(family, UUID)
     with as_caller(app_conn, tenant):
-        for query in ("MATCH (f:Family) RETURN toUpper(f)", "MATCH (f:Family) WHERE 1 / (size(f.name) - 6) = 1 RETURN f"):
+        for query in (
+            "MATCH (f:Family) RETURN toUpper(f)",
+            "MATCH (f:Family) WHERE 1 / (size(f.name) - 6) = 1 RETURN f",
+        ):
             # Would raise on the hidden row, if a caller's condition met it before the policy did.
             assert app_conn.execute("select graphium.cypher(%s)", [query]).fetchall() == []

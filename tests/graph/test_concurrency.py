@@ -14,7 +14,10 @@ from tests.support.databases import Connection, Database, as_caller
 
 
 def ingest(conn: Connection, family: str, genus: str, specimen: str) -> None:
-    conn.execute("select graphium.ingest_context(%s, %s, %s, %s)", [family, genus, specimen, Jsonb([{"content": f"about {specimen}", "embedding": None}])])
+    conn.execute(
+        "select graphium.ingest_context(%s, %s, %s, %s)",
+        [family, genus, specimen, Jsonb([{"content": f"about {specimen}", "embedding": None}])],
+    )
 
 
 def count(conn: Connection, query: str = "MATCH (n) RETURN count(*)") -> int:
@@ -74,7 +77,9 @@ def test_readers_do_not_wait_and_see_what_is_committed(db: Database, tenant: str
 
 
 @pytest.mark.parametrize("level", ["read committed", "repeatable read"])
-def test_a_new_genus_under_a_family_whose_audience_changes(db: Database, tenant: str, superuser: Connection, level: str) -> None:
+def test_a_new_genus_under_a_family_whose_audience_changes(
+    db: Database, tenant: str, superuser: Connection, level: str
+) -> None:
     """Nothing of the family's audience is copied into the graph, so no order of commits can leave it stale."""
     taxonomy = Taxonomy(superuser, tenant)
     [family] = taxonomy.families("f")
@@ -83,7 +88,8 @@ def test_a_new_genus_under_a_family_whose_audience_changes(db: Database, tenant:
     two.execute(f"begin isolation level {level}".encode())
     two.execute("select 1 from graphium.dh_families")  # takes the snapshot
     one.execute(
-        "insert into graphium.dh_genera (tenant_id, id, family_id, name) values (%s, %s, %s, 'g')", [taxonomy.tenant, uuid4(), family]
+        "insert into graphium.dh_genera (tenant_id, id, family_id, name) values (%s, %s, %s, 'g')",
+        [taxonomy.tenant, uuid4(), family],
     )
     two.execute("update graphium.dh_families set required_scopes = '{hr}' where id = %s", [family])
     one.execute("commit")
@@ -112,7 +118,9 @@ def test_a_rebuild_waits_for_writers_and_they_for_it(db: Database, tenant: str, 
     assert {v[2] for v in taxonomy.assert_mirrored().vertices} == {"f", "before", "after"}
 
 
-def test_a_session_with_warm_caches_after_another_ones_rebuild(db: Database, tenant: str, superuser: Connection) -> None:
+def test_a_session_with_warm_caches_after_another_ones_rebuild(
+    db: Database, tenant: str, superuser: Connection
+) -> None:
     """AGE caches graphs and labels by oid in each backend."""
     Taxonomy(superuser, tenant).small()
     reader, admin = db.connect("app"), db.connect("admin")
@@ -137,15 +145,20 @@ def test_create_and_drop_a_tenant_fifty_times_in_one_session(db: Database) -> No
         with pytest.raises(errors.Error), as_caller(other, "again"):
             count(other)
     superuser = db.connect()
-    assert superuser.execute("select count(*) from ag_catalog.ag_graph where name not in (select graph_name from graphium.tenants)").fetchone() == (0,)
-    assert superuser.execute("select count(*) from pg_namespace where nspname ~ '^graphium_[0-9a-f]{32}$'").fetchone() == superuser.execute(
-        "select count(*) from graphium.tenants"
-    ).fetchone()
+    assert superuser.execute(
+        "select count(*) from ag_catalog.ag_graph where name not in (select graph_name from graphium.tenants)"
+    ).fetchone() == (0,)
+    assert (
+        superuser.execute("select count(*) from pg_namespace where nspname ~ '^graphium_[0-9a-f]{32}$'").fetchone()
+        == superuser.execute("select count(*) from graphium.tenants").fetchone()
+    )
 
 
 def test_tenants_created_at_once(db: Database) -> None:
     admins = [db.connect("admin") for _ in range(8)]
-    all_at_once([lambda n=n: admins[n].execute("select graphium.create_tenant(%s)", [f"at once {n}"]) for n in range(8)])
+    all_at_once(
+        [lambda n=n: admins[n].execute("select graphium.create_tenant(%s)", [f"at once {n}"]) for n in range(8)]
+    )
     reader = db.connect("app")
     for n in range(8):
         with as_caller(reader, f"at once {n}"):
@@ -165,7 +178,9 @@ def test_the_first_use_of_a_tenant_at_once(db: Database, tenant: str, superuser:
     assert len(Taxonomy(superuser, tenant).assert_mirrored().vertices) == 24
 
 
-def test_dropping_a_tenant_while_it_is_read_and_written(db: Database, admin_conn: Connection, superuser: Connection) -> None:
+def test_dropping_a_tenant_while_it_is_read_and_written(
+    db: Database, admin_conn: Connection, superuser: Connection
+) -> None:
     admin_conn.execute("select graphium.create_tenant('leaving')")
     id = tenant_id(superuser, "leaving")
     writer, observer = db.connect("app"), db.connect()

@@ -160,13 +160,18 @@ def test_a_vertex(caller: Connection, taxonomy: Taxonomy) -> None:
 
 
 def test_an_edge_and_a_path(caller: Connection) -> None:
-    [[start, edge, end]] = answers(caller, "MATCH p=(f:Family {name: 'performance'})-[e:HAS_GENUS]->(g {name: 'history'}) RETURN p")
+    [[start, edge, end]] = answers(
+        caller, "MATCH p=(f:Family {name: 'performance'})-[e:HAS_GENUS]->(g {name: 'history'}) RETURN p"
+    )
     assert edge == {"id": edge["id"], "label": "HAS_GENUS", "properties": {}}
     assert (start["label"], end["label"]) == ("Family", "Genus")
-    assert answers(caller, "MATCH (f:Family {name: 'performance'})-[e:HAS_GENUS]->(g {name: 'history'}) RETURN e") == [edge]
-    assert answers(caller, "MATCH p=(f:Family {name: 'performance'})-[e:HAS_GENUS]->(g {name: 'history'}) RETURN [nodes(p), relationships(p)]") == [
-        [[start, end], [edge]]
+    assert answers(caller, "MATCH (f:Family {name: 'performance'})-[e:HAS_GENUS]->(g {name: 'history'}) RETURN e") == [
+        edge
     ]
+    assert answers(
+        caller,
+        "MATCH p=(f:Family {name: 'performance'})-[e:HAS_GENUS]->(g {name: 'history'}) RETURN [nodes(p), relationships(p)]",
+    ) == [[[start, end], [edge]]]
 
 
 def test_edge_ids_are_distinct_and_stay(caller: Connection, db: Database) -> None:
@@ -201,12 +206,17 @@ def test_text_of_the_graph_that_looks_like_notation(caller: Connection, taxonomy
     name = 'x"}::vertex, {"id": 1}::edge]::path NaN -Infinity 1::numeric \\'
     [family] = taxonomy.families(name)
     [found] = answers(caller, "MATCH (f:Family {name: $n}) RETURN {v: f, n: f.name}", {"n": name})
-    assert found == {"v": {"id": str(family), "label": "Family", "properties": {"id": str(family), "name": name}}, "n": name}
+    assert found == {
+        "v": {"id": str(family), "label": "Family", "properties": {"id": str(family), "name": name}},
+        "n": name,
+    }
     taxonomy.execute("delete from graphium.dh_families where id = %s", [family])
 
 
 def test_numbers_that_json_does_not_have(caller: Connection) -> None:
-    assert answers(caller, "RETURN [toFloat('NaN'), 10 ^ 400, -(10 ^ 400), 'NaN', {a: 10 ^ 400}]") == [["NaN", "Infinity", "-Infinity", "NaN", {"a": "Infinity"}]]
+    assert answers(caller, "RETURN [toFloat('NaN'), 10 ^ 400, -(10 ^ 400), 'NaN', {a: 10 ^ 400}]") == [
+        ["NaN", "Infinity", "-Infinity", "NaN", {"a": "Infinity"}]
+    ]
 
 
 def test_large_and_deep_parameters(caller: Connection) -> None:

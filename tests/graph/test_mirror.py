@@ -37,7 +37,8 @@ def test_names_reach_the_graph_as_they_are(taxonomy: Taxonomy, app_conn: Connect
     taxonomy.assert_mirrored()
     with as_caller(app_conn, tenant):
         rows = app_conn.execute(
-            "select graphium.cypher('MATCH (n {name: $name}) RETURN {label: label(n), name: n.name}', %s)", [Jsonb({"name": name})]
+            "select graphium.cypher('MATCH (n {name: $name}) RETURN {label: label(n), name: n.name}', %s)",
+            [Jsonb({"name": name})],
         ).fetchall()
     assert sorted(row[0]["label"] for row in rows) == ["Family", "Genus", "Specimen"]
     assert {row[0]["name"] for row in rows} == {name}
@@ -46,7 +47,9 @@ def test_names_reach_the_graph_as_they_are(taxonomy: Taxonomy, app_conn: Connect
 def test_renames(taxonomy: Taxonomy) -> None:
     taxonomy.small()
     for table in ("dh_families", "dh_genera", "dh_specimens"):
-        taxonomy.execute(f"update graphium.{table} set name = name || ' renamed' where tenant_id = %s", [taxonomy.tenant])
+        taxonomy.execute(
+            f"update graphium.{table} set name = name || ' renamed' where tenant_id = %s", [taxonomy.tenant]
+        )
         taxonomy.assert_mirrored()
 
 
@@ -55,10 +58,15 @@ def test_an_update_of_nothing_that_is_mirrored_writes_nothing(taxonomy: Taxonomy
     schema = f"graphium_{taxonomy.tenant.hex}"
 
     def versions() -> list[tuple[object, ...]]:
-        return superuser.execute(f"select xmin::text, format('%%s', id) from {schema}._ag_label_vertex order by 2".encode(), []).fetchall()
+        return superuser.execute(
+            f"select xmin::text, format('%%s', id) from {schema}._ag_label_vertex order by 2".encode(), []
+        ).fetchall()
 
     before = versions()
-    taxonomy.execute("update graphium.dh_families set statement_count = 7, required_scopes = '{hr}' where tenant_id = %s", [taxonomy.tenant])
+    taxonomy.execute(
+        "update graphium.dh_families set statement_count = 7, required_scopes = '{hr}' where tenant_id = %s",
+        [taxonomy.tenant],
+    )
     taxonomy.execute("update graphium.dh_genera set created_at = now() where tenant_id = %s", [taxonomy.tenant])
     taxonomy.execute("update graphium.dh_specimens set name = name where tenant_id = %s", [taxonomy.tenant])
     assert versions() == before
@@ -68,7 +76,9 @@ def test_an_update_of_nothing_that_is_mirrored_writes_nothing(taxonomy: Taxonomy
 
 def test_audience_of_specimens(taxonomy: Taxonomy) -> None:
     _, _, specimens = taxonomy.small()
-    taxonomy.execute("update graphium.dh_specimens set required_scopes = '{hr,legal}' where id = any (%s)", [specimens[:5]])
+    taxonomy.execute(
+        "update graphium.dh_specimens set required_scopes = '{hr,legal}' where id = any (%s)", [specimens[:5]]
+    )
     graph = taxonomy.assert_mirrored()
     assert sum(1 for v in graph.vertices if v[4] == ("hr", "legal")) == 5
     assert sum(1 for e in graph.edges if e[4] == ("hr", "legal")) == 10
@@ -76,7 +86,10 @@ def test_audience_of_specimens(taxonomy: Taxonomy) -> None:
 
 def test_moves(taxonomy: Taxonomy) -> None:
     families, genera, specimens = taxonomy.small()
-    taxonomy.execute("update graphium.dh_specimens set genus_id = %s, name = name || ' moved' where id = %s", [genera[1], specimens[0]])
+    taxonomy.execute(
+        "update graphium.dh_specimens set genus_id = %s, name = name || ' moved' where id = %s",
+        [genera[1], specimens[0]],
+    )
     graph = taxonomy.assert_mirrored()
     assert ("HAS_SPECIMEN", genera[1], specimens[0], families[0], ()) in graph.edges
     assert ("HAS_SPECIMEN", genera[0], specimens[0], families[0], ()) not in graph.edges
@@ -96,7 +109,9 @@ def test_deletes_and_cascades(taxonomy: Taxonomy) -> None:
 def test_upserts(taxonomy: Taxonomy) -> None:
     [family] = taxonomy.families("f")
     insert = "insert into graphium.dh_families (tenant_id, id, name) values (%s, %s, %s), (%s, %s, %s)"
-    taxonomy.execute(f"{insert} on conflict do nothing", [taxonomy.tenant, family, "other", taxonomy.tenant, uuid4(), "g"])
+    taxonomy.execute(
+        f"{insert} on conflict do nothing", [taxonomy.tenant, family, "other", taxonomy.tenant, uuid4(), "g"]
+    )
     assert {v[2] for v in taxonomy.assert_mirrored().vertices} == {"f", "g"}
     taxonomy.execute(
         f"{insert} on conflict (tenant_id, id) do update set name = excluded.name",
@@ -127,7 +142,9 @@ def test_rows_of_several_tenants_in_one_statement(taxonomy: Taxonomy, admin_conn
         "insert into graphium.dh_genera (tenant_id, id, family_id, name) values (%s, gen_random_uuid(), %s, 'g'), (%s, gen_random_uuid(), %s, 'g')",
         [taxonomy.tenant, one, second.tenant, two],
     )
-    taxonomy.execute("update graphium.dh_genera set name = 'h' where tenant_id in (%s, %s)", [taxonomy.tenant, second.tenant])
+    taxonomy.execute(
+        "update graphium.dh_genera set name = 'h' where tenant_id in (%s, %s)", [taxonomy.tenant, second.tenant]
+    )
     taxonomy.assert_mirrored()
     assert {v[2] for v in second.assert_mirrored().vertices} == {"f", "h"}
     taxonomy.execute("delete from graphium.dh_families where tenant_id in (%s, %s)", [taxonomy.tenant, second.tenant])
@@ -140,7 +157,9 @@ def test_the_same_ids_in_two_tenants(taxonomy: Taxonomy, admin_conn: Connection)
     admin_conn.execute("select graphium.create_tenant(%s)", [slug])
     twin = Taxonomy(taxonomy.conn, slug)
     [family] = taxonomy.families("f")
-    taxonomy.execute("insert into graphium.dh_families (tenant_id, id, name) values (%s, %s, 'twin')", [twin.tenant, family])
+    taxonomy.execute(
+        "insert into graphium.dh_families (tenant_id, id, name) values (%s, %s, 'twin')", [twin.tenant, family]
+    )
     taxonomy.execute("update graphium.dh_families set name = 'renamed' where tenant_id = %s", [twin.tenant])
     assert {v[2] for v in taxonomy.assert_mirrored().vertices} == {"f"}
     assert {v[2] for v in twin.assert_mirrored().vertices} == {"renamed"}
@@ -245,7 +264,9 @@ def test_a_temporary_table_does_not_stand_in_for_a_label(db: Database, tenant: s
     conn = db.principal(tenant, ["hr"])
     conn.execute(f'create temporary table "{label}" (id text, properties text, anchor_id uuid)'.encode())
     with pytest.raises(errors.Error) as raised:
-        conn.execute("select graphium.ingest_context('f', 'g', 's', %s)", [Jsonb([{"content": "x", "embedding": None}])])
+        conn.execute(
+            "select graphium.ingest_context('f', 'g', 's', %s)", [Jsonb([{"content": "x", "embedding": None}])]
+        )
     assert raised.value.sqlstate == "MG009"
     conn.execute(f'drop table "{label}"'.encode())
     conn.execute("select graphium.ingest_context('f', 'g', 's', %s)", [Jsonb([{"content": "x", "embedding": None}])])
@@ -262,7 +283,10 @@ def test_two_rows_whose_hashes_meet_are_an_error_not_a_silence(taxonomy: Taxonom
             [id, family],
         )
         with pytest.raises(errors.Error) as raised, taxonomy.conn.transaction():
-            taxonomy.execute("insert into graphium.dh_genera (tenant_id, id, family_id, name) values (%s, %s, %s, 'g')", [taxonomy.tenant, id, family])
+            taxonomy.execute(
+                "insert into graphium.dh_genera (tenant_id, id, family_id, name) values (%s, %s, %s, 'g')",
+                [taxonomy.tenant, id, family],
+            )
         assert raised.value.sqlstate == "MG009"
 
 
@@ -289,7 +313,9 @@ def test_mirror_functions_are_sound_where_their_tables_are(taxonomy: Taxonomy) -
             ("dh_families", "_on_families_mirrored"), ("dh_families", "_on_family_renamed"), ("dh_genera", "_on_genera_mirrored"),
             ("dh_specimens", "_on_specimens_mirrored"),
         ):  # fmt: skip
-            conn.execute(f"alter function graphium_private.{function}() set search_path = graphium_{taxonomy.tenant.hex}, pg_temp".encode())
+            conn.execute(
+                f"alter function graphium_private.{function}() set search_path = graphium_{taxonomy.tenant.hex}, pg_temp".encode()
+            )
             found = conn.execute(
                 "select message, lineno from checks.plpgsql_check_function_tb(%s, %s, oldtable => 'removed', newtable => 'added',"
                 " other_warnings => false, extra_warnings => false, performance_warnings => false)",

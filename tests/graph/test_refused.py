@@ -297,8 +297,8 @@ def test_the_role_alone_may_not(as_cypher: tuple[Connection, str], query: str) -
 def test_the_role_alone_may_not_touch_tables(as_cypher: tuple[Connection, str]) -> None:
     conn, graph = as_cypher
     for statement in (
-        f'insert into {graph}."Family" (id, properties, anchor_id) values (\'1\', \'{{}}\', gen_random_uuid())',
-        f'update {graph}."Family" set properties = \'{{}}\'',
+        f"insert into {graph}.\"Family\" (id, properties, anchor_id) values ('1', '{{}}', gen_random_uuid())",
+        f"update {graph}.\"Family\" set properties = '{{}}'",
         f'delete from {graph}."Family"',
         f'truncate {graph}."Family"',
         f'drop table {graph}."Family"',
@@ -323,7 +323,8 @@ def test_another_tenants_graph_shows_the_role_nothing(as_cypher: tuple[Connectio
     families, _, _ = other.small()
     # Even with a family of the same id on both sides.
     db.connect().execute(
-        "insert into graphium.dh_families (tenant_id, id, name) select id, %s, 'twin' from graphium.tenants where slug = 'acme'", [families[0]]
+        "insert into graphium.dh_families (tenant_id, id, name) select id, %s, 'twin' from graphium.tenants where slug = 'acme'",
+        [families[0]],
     )
     for query in ("MATCH (n) RETURN n", "MATCH ()-[e]->() RETURN e", "MATCH (n:Family) RETURN n"):
         assert conn.execute(straight(query, f"graphium_{other.tenant.hex}")).fetchall() == []
@@ -343,7 +344,7 @@ def test_application_roles_reach_neither_age_nor_the_graphs(db: Database, caller
         "select * from ag_catalog.ag_graph",
         f"select * from ag_catalog.cypher('{graph}', $$ MATCH (n) RETURN n $$) as (v ag_catalog.agtype)",
         f"select ag_catalog.age_vle('\"{graph}\"', null, null, null, null, null, null)",
-        f"set search_path = {graph}; select * from \"Family\"",
+        f'set search_path = {graph}; select * from "Family"',
         f"select graphium_private._create_graph(gen_random_uuid())",
         "set role graphium_cypher",
         "set role graphium_keeper",
@@ -357,9 +358,13 @@ def test_ag_catalog_is_as_bootstrap_makes_it(db: Database) -> None:
     superuser = db.connect()
     assert superuser.execute("select * from graphium_private._check_cypher_grants()").fetchall() == []
     with superuser.transaction(force_rollback=True):
-        superuser.execute("grant execute on function ag_catalog.age_vertex_stats(ag_catalog.agtype, ag_catalog.agtype) to graphium_cypher")
+        superuser.execute(
+            "grant execute on function ag_catalog.age_vertex_stats(ag_catalog.agtype, ag_catalog.agtype) to graphium_cypher"
+        )
         superuser.execute('grant execute on function ag_catalog.age_abs(variadic "any") to public')
-        superuser.execute("revoke execute on function ag_catalog.agtype_add(ag_catalog.agtype, ag_catalog.agtype) from graphium_cypher")
+        superuser.execute(
+            "revoke execute on function ag_catalog.agtype_add(ag_catalog.agtype, ag_catalog.agtype) from graphium_cypher"
+        )
         superuser.execute("alter function ag_catalog.graphid_eq(ag_catalog.graphid, ag_catalog.graphid) not leakproof")
         found = superuser.execute("select problem, function from graphium_private._check_cypher_grants()").fetchall()
         assert [(p, f.split("(")[0].removeprefix("ag_catalog.")) for p, f in found] == [
@@ -376,7 +381,10 @@ def test_the_two_lists_of_grants_are_one() -> None:
     def listed(path: str) -> list[list[str]]:
         text = (ROOT / path).read_text("utf-8")
         text = text[text.index("('graphium_owner', '_label_id") :]
-        return [part.split() for part in text[: text.index("int8_to_agtype'")].replace("(", "'").split("'") if part.strip(" ,)\n")]
+        return [
+            part.split()
+            for part in text[: text.index("int8_to_agtype'")].replace("(", "'").split("'")
+            if part.strip(" ,)\n")
+        ]
 
     assert listed("db/bootstrap.sql") == listed("db/functions/350_check_cypher_grants.sql")
-

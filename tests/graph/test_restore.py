@@ -45,11 +45,23 @@ def restored(source: Database, cluster: Cluster, tmp_path: Path, request: pytest
     environment, target = libpq_environment(source.dsn()), libpq_environment(into.dsn())
     dump = tmp_path / "dump"
     kind, *options = request.param.split()
-    subprocess.run([program("pg_dump"), f"--format={kind}", f"--file={dump}"], env=environment, check=True, capture_output=True)
+    subprocess.run(
+        [program("pg_dump"), f"--format={kind}", f"--file={dump}"], env=environment, check=True, capture_output=True
+    )
     if kind == "plain":
-        subprocess.run([psql(), "--quiet", "--no-psqlrc", "-v", "ON_ERROR_STOP=1", "-f", str(dump)], env=target, check=True, capture_output=True)
+        subprocess.run(
+            [psql(), "--quiet", "--no-psqlrc", "-v", "ON_ERROR_STOP=1", "-f", str(dump)],
+            env=target,
+            check=True,
+            capture_output=True,
+        )
     else:
-        subprocess.run([program("pg_restore"), "--exit-on-error", *options, f"--dbname={name}", str(dump)], env=target, check=True, capture_output=True)
+        subprocess.run(
+            [program("pg_restore"), "--exit-on-error", *options, f"--dbname={name}", str(dump)],
+            env=target,
+            check=True,
+            capture_output=True,
+        )
     try:
         yield into
     finally:
@@ -69,7 +81,9 @@ def test_restored(restored: Database) -> None:
     # Before: the memory takes writes, and mirrors them by the names of the tables; Cypher says what to do.
     app, admin = restored.connect("app"), restored.connect("admin")
     with as_caller(app, "acme"):
-        app.execute("select graphium.ingest_context('new', 'g', 's', %s)", [Jsonb([{"content": "x", "embedding": None}])])
+        app.execute(
+            "select graphium.ingest_context('new', 'g', 's', %s)", [Jsonb([{"content": "x", "embedding": None}])]
+        )
     for id in ids.values():
         assert_equal(superuser, id)
     with pytest.raises(errors.Error) as raised, as_caller(app, "acme"):
@@ -97,7 +111,9 @@ def test_restored(restored: Database) -> None:
         assert names(app) == {"performance", "relationships", "new", 'hidden "family" \\'}
     with as_caller(app, "O'Brien & $$"):
         assert names(app) == {"performance", "relationships"}
-        app.execute("select graphium.ingest_context('new', 'g', 's', %s)", [Jsonb([{"content": "x", "embedding": None}])])
+        app.execute(
+            "select graphium.ingest_context('new', 'g', 's', %s)", [Jsonb([{"content": "x", "embedding": None}])]
+        )
         assert "new" in names(app)
     admin.execute("select graphium.create_tenant('and a new one')")
     with as_caller(app, "and a new one"):

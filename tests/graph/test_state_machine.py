@@ -9,7 +9,14 @@ from uuid import UUID
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from tests.graph.mirror import Taxonomy
 from tests.support.databases import Connection, Database
@@ -32,7 +39,8 @@ def machine(superuser: Connection, admin: Connection) -> type[RuleBasedStateMach
 
         def rows(self, table: str, columns: str = "id") -> list[tuple[Any, ...]]:
             return superuser.execute(
-                f"select {columns} from graphium.{table} where tenant_id = %s order by id".encode(), [self.taxonomy.tenant]
+                f"select {columns} from graphium.{table} where tenant_id = %s order by id".encode(),
+                [self.taxonomy.tenant],
             ).fetchall()
 
         def some(self, table: str, picks: Sequence[int]) -> list[UUID]:
@@ -77,17 +85,31 @@ def machine(superuser: Connection, admin: Connection) -> type[RuleBasedStateMach
                 " select %s, gen_random_uuid(), g.family_id, g.id, n, %s from graphium.dh_genera g, unnest(%s::text[]) as n"
                 " where g.tenant_id = %s and g.id = any (%s)"
                 " on conflict (tenant_id, genus_id, name) do update set required_scopes = excluded.required_scopes",
-                [self.taxonomy.tenant, scopes, list(dict.fromkeys(names)), self.taxonomy.tenant, self.some("dh_genera", picks)],
+                [
+                    self.taxonomy.tenant,
+                    scopes,
+                    list(dict.fromkeys(names)),
+                    self.taxonomy.tenant,
+                    self.some("dh_genera", picks),
+                ],
             )
 
-        @rule(table=st.sampled_from(["dh_families", "dh_genera", "dh_specimens"]), picks=st.lists(PICK, min_size=1, max_size=3), name=NAME)
+        @rule(
+            table=st.sampled_from(["dh_families", "dh_genera", "dh_specimens"]),
+            picks=st.lists(PICK, min_size=1, max_size=3),
+            name=NAME,
+        )
         def rename(self, table: str, picks: list[int], name: str) -> None:
             self.change(
                 f"update graphium.{table} set name = left(%s || name, 200) where tenant_id = %s and id = any (%s)",
                 [name, self.taxonomy.tenant, self.some(table, picks)],
             )
 
-        @rule(table=st.sampled_from(["dh_families", "dh_specimens"]), picks=st.lists(PICK, min_size=1, max_size=3), scopes=SCOPES)
+        @rule(
+            table=st.sampled_from(["dh_families", "dh_specimens"]),
+            picks=st.lists(PICK, min_size=1, max_size=3),
+            scopes=SCOPES,
+        )
         def change_audience(self, table: str, picks: list[int], scopes: list[str]) -> None:
             self.change(
                 f"update graphium.{table} set required_scopes = %s where tenant_id = %s and id = any (%s)",
@@ -105,10 +127,14 @@ def machine(superuser: Connection, admin: Connection) -> type[RuleBasedStateMach
                     [self.taxonomy.tenant, family, str(pick), self.taxonomy.tenant, id],
                 )
 
-        @rule(table=st.sampled_from(["dh_families", "dh_genera", "dh_specimens", "dh_specimens"]), picks=st.lists(PICK, min_size=1, max_size=2))
+        @rule(
+            table=st.sampled_from(["dh_families", "dh_genera", "dh_specimens", "dh_specimens"]),
+            picks=st.lists(PICK, min_size=1, max_size=2),
+        )
         def delete(self, table: str, picks: list[int]) -> None:
             self.change(
-                f"delete from graphium.{table} where tenant_id = %s and id = any (%s)", [self.taxonomy.tenant, self.some(table, picks)]
+                f"delete from graphium.{table} where tenant_id = %s and id = any (%s)",
+                [self.taxonomy.tenant, self.some(table, picks)],
             )
 
         @precondition(lambda self: self.depth < 3)
@@ -144,5 +170,7 @@ def machine(superuser: Connection, admin: Connection) -> type[RuleBasedStateMach
 def test_random_changes(db: Database) -> None:
     run_state_machine_as_test(
         machine(db.connect(), db.connect("admin")),
-        settings=settings(max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)),
+        settings=settings(
+            max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
     )

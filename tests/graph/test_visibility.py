@@ -41,7 +41,9 @@ def seen(conn: Connection) -> Seen:
     for id, family, name in conn.execute("select id::text, family_id::text, name from graphium.dh_genera"):
         vertices[id] = ("Genus", name)
         edges.add(("HAS_GENUS", family, id))
-    for id, family, genus, name in conn.execute("select id::text, family_id::text, genus_id::text, name from graphium.dh_specimens"):
+    for id, family, genus, name in conn.execute(
+        "select id::text, family_id::text, genus_id::text, name from graphium.dh_specimens"
+    ):
         vertices[id] = ("Specimen", name)
         edges |= {("HAS_SPECIMEN", genus, id), ("CONTAINS_SPECIMEN", family, id)}
     return Seen(vertices, frozenset(e for e in edges if e[1] in vertices and e[2] in vertices))
@@ -84,18 +86,29 @@ PATTERNS: dict[str, Callable[[Seen], list[Row]]] = {
         [g, x] for f in s.labelled("Family") for _, g in s.out(f, "HAS_GENUS") for _, x in s.out(f, "CONTAINS_SPECIMEN")
     ],
     "MATCH (f:Family)-[:CONTAINS_SPECIMEN]->(s)<-[:HAS_SPECIMEN]-(g) RETURN [f.id, g.id]": lambda s: [
-        [f, g] for f in s.labelled("Family") for _, x in s.out(f, "CONTAINS_SPECIMEN") for label, g, y in s.edges if label == "HAS_SPECIMEN" and y == x
+        [f, g]
+        for f in s.labelled("Family")
+        for _, x in s.out(f, "CONTAINS_SPECIMEN")
+        for label, g, y in s.edges
+        if label == "HAS_SPECIMEN" and y == x
     ],
     "MATCH (f:Family) OPTIONAL MATCH (f)-[:CONTAINS_SPECIMEN]->(s) RETURN [f.id, s.id]": lambda s: [
         [f, x] for f in s.labelled("Family") for _, x in s.out(f, "CONTAINS_SPECIMEN") or [("", None)]
     ],
     "MATCH (s:Specimen) OPTIONAL MATCH (f:Family)-[:CONTAINS_SPECIMEN]->(s) RETURN [s.id, f.id]": lambda s: [
-        [x, next((f for label, f, y in s.edges if label == "CONTAINS_SPECIMEN" and y == x), None)] for x in s.labelled("Specimen")
+        [x, next((f for label, f, y in s.edges if label == "CONTAINS_SPECIMEN" and y == x), None)]
+        for x in s.labelled("Specimen")
     ],
-    "MATCH (n) WHERE exists((n)-[:HAS_SPECIMEN]->()) RETURN n.id": lambda s: [i for i in s.vertices if s.out(i, "HAS_SPECIMEN")],
+    "MATCH (n) WHERE exists((n)-[:HAS_SPECIMEN]->()) RETURN n.id": lambda s: [
+        i for i in s.vertices if s.out(i, "HAS_SPECIMEN")
+    ],
     "MATCH (n) WHERE NOT exists((n)-[]->()) RETURN n.id": lambda s: [i for i in s.vertices if not s.out(i)],
-    "MATCH (n) WHERE NOT exists(()-[]->(n)) RETURN n.id": lambda s: [i for i in s.vertices if all(e[2] != i for e in s.edges)],
-    "MATCH p=(f:Family)-[:HAS_GENUS]->(g) RETURN size(nodes(p))": lambda s: [2] * sum(e[0] == "HAS_GENUS" for e in s.edges),
+    "MATCH (n) WHERE NOT exists(()-[]->(n)) RETURN n.id": lambda s: [
+        i for i in s.vertices if all(e[2] != i for e in s.edges)
+    ],
+    "MATCH p=(f:Family)-[:HAS_GENUS]->(g) RETURN size(nodes(p))": lambda s: (
+        [2] * sum(e[0] == "HAS_GENUS" for e in s.edges)
+    ),
     "MATCH p=(a)-[e]->(b) RETURN p": lambda s: [],  # compared below, by its shape
     "MATCH (n) WITH collect(n.id) AS ids RETURN size(ids)": lambda s: [len(s.vertices)],
     "MATCH (n) WITH n ORDER BY n.id LIMIT 3 RETURN n.id": lambda s: sorted(s.vertices)[:3],
@@ -103,7 +116,9 @@ PATTERNS: dict[str, Callable[[Seen], list[Row]]] = {
     "MATCH (f:Family)-[:CONTAINS_SPECIMEN]->(s) WITH f.id AS id, count(s) AS n RETURN [id, n]": lambda s: [
         [f, len(s.out(f, "CONTAINS_SPECIMEN"))] for f in s.labelled("Family") if s.out(f, "CONTAINS_SPECIMEN")
     ],
-    "MATCH (n:Family) RETURN n.id AS x UNION ALL MATCH (n:Specimen) RETURN n.id AS x": lambda s: s.labelled("Family") + s.labelled("Specimen"),
+    "MATCH (n:Family) RETURN n.id AS x UNION ALL MATCH (n:Specimen) RETURN n.id AS x": lambda s: (
+        s.labelled("Family") + s.labelled("Specimen")
+    ),
     "UNWIND ['shared', 'f open'] AS x MATCH (n {name: x}) RETURN n.id": lambda s: [
         i for i, v in s.vertices.items() if v[1] in ("shared", "f open")
     ],
@@ -117,7 +132,13 @@ del PATTERNS["MATCH p=(a)-[e]->(b) RETURN p"]
 def fill(conn: Connection, slug: str) -> None:
     """Every combination of a family's audience with a specimen's, some of it under the same names."""
     taxonomy = Taxonomy(conn, slug)
-    audiences: dict[str, Sequence[str]] = {"open": (), "hr": ("hr",), "legal": ("legal", "board"), "public": ("public", "hr"), "both": ("hr", "legal")}
+    audiences: dict[str, Sequence[str]] = {
+        "open": (),
+        "hr": ("hr",),
+        "legal": ("legal", "board"),
+        "public": ("public", "hr"),
+        "both": ("hr", "legal"),
+    }
     for name, scopes in audiences.items():
         [family] = taxonomy.families(f"f {name}", scopes=scopes)
         for genus in taxonomy.genera(family, "shared", f"g {name}"):
@@ -134,7 +155,9 @@ def filled(db: Database) -> str:
         admin.execute("select graphium.create_tenant(%s)", [slug])
     fill(superuser, "acme")
     fill(superuser, "acme-corp")
-    superuser.execute("update graphium.dh_families set name = name || ' of the other' where tenant_id = (select id from graphium.tenants where slug = 'acme-corp')")
+    superuser.execute(
+        "update graphium.dh_families set name = name || ' of the other' where tenant_id = (select id from graphium.tenants where slug = 'acme-corp')"
+    )
     return "acme"
 
 
@@ -153,16 +176,26 @@ def assert_sees_its_own(conn: Connection) -> Seen:
     return expected
 
 
-@pytest.mark.parametrize("scopes", [[], ["hr"], ["legal"], ["board"], ["hr", "legal"], ["nothing"], ["public"], ["HR"], ["hr,legal"]], ids=repr)
+@pytest.mark.parametrize(
+    "scopes",
+    [[], ["hr"], ["legal"], ["board"], ["hr", "legal"], ["nothing"], ["public"], ["HR"], ["hr,legal"]],
+    ids=repr,
+)
 @pytest.mark.parametrize("slug", ["acme", "acme-corp"])
 def test_an_application(filled: str, app_conn: Connection, slug: str, scopes: list[str]) -> None:
     with as_caller(app_conn, slug, scopes):
         sees = assert_sees_its_own(app_conn)
     gated = {"hr", "legal", "board"} & set(scopes)
-    assert len(sees.labelled("Family")) == 3 + ("hr" in gated) + ("legal" in gated or "board" in gated) + bool(gated & {"hr", "legal"})
+    assert len(sees.labelled("Family")) == 3 + ("hr" in gated) + ("legal" in gated or "board" in gated) + bool(
+        gated & {"hr", "legal"}
+    )
     # A specimen is seen by its own audience, also in a family that is not seen; only the edges to it then are not.
-    assert len(sees.labelled("Specimen")) == 10 * (2 + ("hr" in gated) + bool(gated & {"legal", "board"}) + bool(gated & {"hr", "legal"}))
-    assert all(v[1].endswith("of the other") == (slug == "acme-corp") for v in sees.vertices.values() if v[0] == "Family")
+    assert len(sees.labelled("Specimen")) == 10 * (
+        2 + ("hr" in gated) + bool(gated & {"legal", "board"}) + bool(gated & {"hr", "legal"})
+    )
+    assert all(
+        v[1].endswith("of the other") == (slug == "acme-corp") for v in sees.vertices.values() if v[0] == "Family"
+    )
 
 
 def test_an_admin(filled: str, admin_conn: Connection) -> None:
@@ -192,7 +225,9 @@ def test_an_empty_tenant(filled: str, app_conn: Connection) -> None:
 @pytest.mark.parametrize("tenant", [None, "", " ", "no such tenant", "*", "%"])
 def test_nobody(filled: str, app_conn: Connection, tenant: str | None) -> None:
     with app_conn.transaction():
-        app_conn.execute("select set_config('graphium.tenant', %s, true), set_config('graphium.scopes', '{hr}', true)", [tenant])
+        app_conn.execute(
+            "select set_config('graphium.tenant', %s, true), set_config('graphium.scopes', '{hr}', true)", [tenant]
+        )
         with pytest.raises(errors.Error) as raised, app_conn.transaction():
             answers(app_conn, "MATCH (n) RETURN n")
         assert raised.value.sqlstate == "MG001"
@@ -200,7 +235,11 @@ def test_nobody(filled: str, app_conn: Connection, tenant: str | None) -> None:
 
 def test_a_login_without_any_role(db: Database, filled: str) -> None:
     conn = db.connect(db.login())
-    for query in ("select graphium.cypher('RETURN 1')", "select * from ag_catalog.ag_graph", "select ag_catalog.create_graph('mine')"):
+    for query in (
+        "select graphium.cypher('RETURN 1')",
+        "select * from ag_catalog.ag_graph",
+        "select ag_catalog.create_graph('mine')",
+    ):
         with pytest.raises(errors.InsufficientPrivilege):
             conn.execute(query.encode())
 
@@ -209,10 +248,14 @@ def test_paths_hold_only_what_is_seen(filled: str, app_conn: Connection) -> None
     with as_caller(app_conn, filled, ["hr"]):
         sees = seen(app_conn)
         paths = answers(app_conn, "MATCH p=(a)-[e]->(b) RETURN p")
-    assert {(start["id"], edge["label"], end["id"]) for start, edge, end in paths} == {(a, label, b) for label, a, b in sees.edges}
+    assert {(start["id"], edge["label"], end["id"]) for start, edge, end in paths} == {
+        (a, label, b) for label, a, b in sees.edges
+    }
 
 
-def test_a_changed_audience_holds_in_the_same_transaction(filled: str, admin_conn: Connection, app_conn: Connection, superuser: Connection) -> None:
+def test_a_changed_audience_holds_in_the_same_transaction(
+    filled: str, admin_conn: Connection, app_conn: Connection, superuser: Connection
+) -> None:
     """A family's edit moves its genera and edges at once, though no vertex is rewritten."""
     with superuser.transaction(force_rollback=True):
         superuser.execute("update graphium.dh_families set required_scopes = '{gone}' where name = 'f open'")
@@ -247,15 +290,22 @@ def test_the_first_call_on_a_fresh_connection(db: Database, filled: str) -> None
 def test_the_first_call_where_age_is_not_preloaded(db: Database, filled: str, superuser: Connection) -> None:
     superuser.execute(f"alter database {db.name} reset session_preload_libraries".encode())
     try:
-        for query, params in (("MATCH (n:Family) RETURN count(*)", {}), ("MATCH (n:Family {name: $n}) RETURN count(*)", {"n": "f open"})):
+        for query, params in (
+            ("MATCH (n:Family) RETURN count(*)", {}),
+            ("MATCH (n:Family {name: $n}) RETURN count(*)", {"n": "f open"}),
+        ):
             conn = db.connect("app")
             with as_caller(conn, filled):
-                assert conn.execute("select graphium.cypher(%s, %s)", [query, Jsonb(params)]).fetchone() == ((1,) if params else (3,))
+                assert conn.execute("select graphium.cypher(%s, %s)", [query, Jsonb(params)]).fetchone() == (
+                    (1,) if params else (3,)
+                )
     finally:
         superuser.execute(f"alter database {db.name} set session_preload_libraries = age".encode())
 
 
-def test_from_a_function_of_the_callers_own(db: Database, filled: str, app_conn: Connection, superuser: Connection) -> None:
+def test_from_a_function_of_the_callers_own(
+    db: Database, filled: str, app_conn: Connection, superuser: Connection
+) -> None:
     superuser.execute("create schema if not exists theirs; grant usage on schema theirs to public")
     superuser.execute(
         "create or replace function theirs.families() returns setof jsonb language sql set search_path = '' as $$ select graphium.cypher('MATCH (n:Family) RETURN n.name') $$"
@@ -269,7 +319,9 @@ def test_prepared_and_repeated(filled: str, app_conn: Connection) -> None:
     for scopes, families in ([], 3), (["hr"], 5), ([], 3), (["nothing"], 3), (["hr", "legal"], 6):
         for _ in range(7):
             with as_caller(app_conn, filled, scopes):
-                count = app_conn.execute("select graphium.cypher(%s)", ["MATCH (n:Family) RETURN count(*)"], prepare=True).fetchone()
+                count = app_conn.execute(
+                    "select graphium.cypher(%s)", ["MATCH (n:Family) RETURN count(*)"], prepare=True
+                ).fetchone()
                 assert count == (families,)
 
 
