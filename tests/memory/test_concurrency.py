@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -201,6 +202,40 @@ def test_the_first_rolls_back(shared: Database, boss: Connection, tenant: str, f
         first.conn.rollback()
     assert waiting.result()[0][2] is False
     assert rows(boss, family) == [("ada likes tea.", 0)]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_many_sessions_many_sentences(
+    shared: Database, boss: Connection, new_tenant: Callable[[int], str], level: IsolationLevel
+) -> None:
+    """Whoever comes first: one row per sentence, and as many counts as inputs."""
+    tenant = new_tenant(12)
+    batches = 8
+
+    def words(sentence: int, choice: random.Random) -> dict[str, Any]:
+        vector = [1.0 if n == sentence else 0.0 for n in range(12)]
+        wording = choice.choice([f"sentence {sentence}", f"Sentence  {sentence}.", f"in other words {choice.random()}"])
+        return {"content": wording, "embedding": [x * choice.choice([1, 3]) for x in vector]}
+
+    def work(session: Session, seed: int) -> int:
+        choice = random.Random(seed)
+        done = 0
+        for _ in range(batches):
+            batch = [words(choice.randrange(12), choice) for _ in range(choice.randint(1, 10))]
+            retried(session, batch, family="stress", specimen=choice.choice(["Ada", "Bob"]))
+            done += len(batch)
+            session.begin()
+        return done
+
+    sessions = [Session(shared, tenant, level) for _ in range(6)]
+    inputs = sum(all_at_once([lambda s=s, n=n: work(s, n) for n, s in enumerate(sessions)]))
+    found = boss.execute(
+        "select count(*), count(distinct e.embedding::text), sum(s.access_count) from graphium.kg_statements s"
+        "  join graphium.kg_embeddings e on e.statement_id = s.id join graphium.tenants t on t.id = s.tenant_id"
+        " where t.slug = %s",
+        [tenant],
+    ).fetchone()
+    assert found == (12, 12, inputs - 12)
 
 
 # ------------------------------------------------------------------------------------------ births
