@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-import psutil
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
@@ -24,6 +23,7 @@ from tests.support.concurrency import wait_until
 from tests.support.databases import Connection
 
 pgserver = pytest.importorskip("pgserver", reason="the embedded server is not installed")
+psutil = pytest.importorskip("psutil", reason="comes with the embedded server")
 
 WRITERS = 6
 SIZE = 3  # statements in each batch
