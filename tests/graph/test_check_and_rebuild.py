@@ -205,9 +205,10 @@ def test_only_an_admin(db: Database, app_conn: Connection, tenant: str) -> None:
 
 def test_a_rebuild_needs_a_fresh_snapshot(admin_conn: Connection, tenant: str) -> None:
     for level in ("repeatable read", "serializable"):
-        with pytest.raises(errors.Error) as raised, admin_conn.transaction():
-            admin_conn.execute(f"set transaction isolation level {level}".encode())
+        admin_conn.execute(f"begin isolation level {level}".encode())
+        with pytest.raises(errors.Error) as raised:
             admin_conn.execute("select graphium.rebuild_graph(%s)", [tenant])
+        admin_conn.execute("rollback")
         assert raised.value.sqlstate == "25000"
 
 

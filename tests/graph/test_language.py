@@ -233,11 +233,13 @@ def test_large_and_deep_parameters(caller: Connection) -> None:
 @pytest.mark.parametrize("depth", [3_000, 6_000])
 def test_absurdly_deep_parameters_are_an_error_at_worst(caller: Connection, depth: int) -> None:
     text = '{"x": ' + "[" * depth + "]" * depth + "}"
+    code = None
     try:
         caller.execute("select graphium.cypher('RETURN $x', %s::jsonb)", [text])
     except errors.Error as error:
-        assert not caller.closed
-        assert error.sqlstate in ("54001", "MG010")
+        code = error.sqlstate
+    assert not caller.closed
+    assert code in (None, "54001", "MG010")
     assert answers(caller, "RETURN 1") == [1]
 
 

@@ -345,7 +345,7 @@ def test_application_roles_reach_neither_age_nor_the_graphs(db: Database, caller
         f"select * from ag_catalog.cypher('{graph}', $$ MATCH (n) RETURN n $$) as (v ag_catalog.agtype)",
         f"select ag_catalog.age_vle('\"{graph}\"', null, null, null, null, null, null)",
         f'set search_path = {graph}; select * from "Family"',
-        f"select graphium_private._create_graph(gen_random_uuid())",
+        "select graphium_private._create_graph(gen_random_uuid())",
         "set role graphium_cypher",
         "set role graphium_keeper",
     ):
