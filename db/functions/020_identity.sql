@@ -8,14 +8,14 @@
 -- Keeper-owned: a policy helper that read the tables it protects would recurse.
 set local role graphium_keeper;
 
-create or replace function graphium_private._resolve_caller(out tenant_id uuid, out tenant text, out scopes text[], out role text, out source text)
+create or replace function graphium_private._resolve_caller(out tenant_id uuid, out tenant text, out scopes text[], out role text, out source text, out read_only boolean)
   language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
 as $resolve_caller$
 declare
   v_narrowed text := nullif(current_setting('graphium.scopes', true), '');
 begin
-  select t.id, t.slug, p.scopes, 'principal', 'principals'
-    into tenant_id, tenant, scopes, role, source
+  select t.id, t.slug, p.scopes, 'principal', 'principals', p.read_only
+    into tenant_id, tenant, scopes, role, source, read_only
     from graphium.principals p
     join graphium.tenants t on t.slug = p.tenant
    where p.role_name = session_user;
@@ -82,6 +82,25 @@ $require_caller$;
 comment on function graphium_private._require_caller() is 'The caller''s tenant id, or MG001.';
 revoke all on function graphium_private._require_caller() from public;
 grant execute on function graphium_private._require_caller() to graphium_owner, graphium_cypher;
+
+-- Roles are cluster-wide, so a login that may only read here can be a graphium_user for the sake of another database:
+-- the binding decides, not the grant.
+create or replace function graphium_private._require_writer() returns uuid
+  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+as $require_writer$
+declare
+  v_tenant_id uuid := graphium_private._require_caller();
+begin
+  if (graphium_private._resolve_caller()).read_only then
+    raise exception using errcode = 'insufficient_privilege', message = format('role "%s" may only read this tenant', session_user),
+      hint = 'An administrator binds it for writing with graphium.add_principal(…, read_only => false).';
+  end if;
+  return v_tenant_id;
+end
+$require_writer$;
+comment on function graphium_private._require_writer() is 'The caller''s tenant id, or MG001; insufficient_privilege for a principal that may only read.';
+revoke all on function graphium_private._require_writer() from public;
+grant execute on function graphium_private._require_writer() to graphium_owner;
 
 -- Admin functions without a tenant of their own (create_tenant) ask only for the role.
 create or replace function graphium_private._require_admin_role() returns void

@@ -38,6 +38,11 @@ declare
   v_scope text;
   v_clean text[] := '{}';
 begin
+  -- an audience is copied to whatever hangs on its row, words included
+  if cardinality(scopes) > 64 then
+    perform graphium_private._raise_error('MG008', format('%s: %s scopes, at most 64 are allowed', argument, cardinality(scopes)),
+      'Give one scope to those who share these, and use that.');
+  end if;
   foreach v_scope in array coalesce(scopes, '{}') loop
     v_clean := v_clean || graphium_private._clean_name(v_scope, argument || ': a scope', 200);
   end loop;
@@ -49,14 +54,22 @@ comment on function graphium_private._clean_scopes(text[], text) is
 revoke all on function graphium_private._clean_scopes(text[], text) from public;
 grant execute on function graphium_private._clean_scopes(text[], text) to graphium_keeper;
 
+-- How names are compared and stored: without white space around them, of any kind that Unicode has, in NFC.
+create or replace function graphium_private._trim(name text) returns text
+  language sql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
+  return normalize(regexp_replace(name,
+    '^[\u0009-\u000D\u0020\u0085\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000]+|[\u0009-\u000D\u0020\u0085\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000]+$', '', 'g'), NFC);
+comment on function graphium_private._trim(text) is 'A name without white space around it, in NFC.';
+revoke all on function graphium_private._trim(text) from public;
+grant execute on function graphium_private._trim(text) to graphium_keeper;
+
 create or replace function graphium_private._clean_name(name text, argument text, longest int default 200) returns text
   language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $clean_name$
 declare
-  v_name text := normalize(regexp_replace(name,
-    '^[\u0009-\u000D\u0020\u0085\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000]+|[\u0009-\u000D\u0020\u0085\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000]+$', '', 'g'), NFC);
+  v_name text := graphium_private._trim(name);
 begin
-  if v_name is null or v_name = '' then
+  if graphium_private.fold_v1(v_name) = '' is not false then -- of what nobody sees there is no name either
     perform graphium_private._raise_error('MG008', format('%s must not be NULL or blank', argument),
       format('Give a text of 1 to %s characters.', longest));
   elsif char_length(v_name) > longest then

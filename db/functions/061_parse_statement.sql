@@ -101,6 +101,8 @@ begin
   if v_in.layer_kind <> all ('{preloaded,on_demand}') then
     perform graphium_private._refuse_statement(p_ordinal, 'layer_kind', format('"%s" is not known', left(v_in.layer_kind, 100)), 'One of preloaded, on_demand; or leave it out to have it classified.');
   end if;
+  v_in.own_memory_type := v_in.memory_type;
+  v_in.own_layer_kind := v_in.layer_kind;
   if v_in.memory_type is null or v_in.layer_kind is null then
     v_class := graphium_private._classify_by_rules(v_in.content);
     v_in.memory_type := coalesce(v_in.memory_type, v_class.memory_type);
@@ -122,7 +124,9 @@ begin
 
   if p_statement ? 'occurred_at' then
     begin
-      v_in.occurred_at := (p_statement ->> 'occurred_at')::timestamptz;
+      if p_statement ->> 'occurred_at' ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}($|[T ][0-9])' then -- not "yesterday", nor 3/4/2026
+        v_in.occurred_at := (p_statement ->> 'occurred_at')::timestamptz;
+      end if;
     exception when data_exception then
       null; -- isfinite(null) below
     end;

@@ -20,15 +20,21 @@ $insert_statements$;
 comment on function graphium_private._insert_statements(uuid, graphium.dh_specimens, graphium_private.incoming[]) is 'Inserts new statements and their embeddings.';
 revoke all on function graphium_private._insert_statements(uuid, graphium.dh_specimens, graphium_private.incoming[]) from public;
 
--- A fold adds 1 to the access_count of its statement, keeps what the input said differently, and gives its vector to a
--- statement that was stored without one.
+-- A fold adds 1 to the access_count of its statement, gives it the labels that the caller chose (a caller's own label
+-- always wins, the latest last; this is also how one makes a known sentence preloaded), keeps what the input said
+-- differently, and gives its vector to a statement that was stored without one.
 create or replace function graphium_private._fold_statements(p_tenant_id uuid, p_specimen_id uuid, p_folded graphium_private.incoming[]) returns void
   language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $fold_statements$
 begin
   update graphium.kg_statements s
-     set access_count = s.access_count + m.folds, last_accessed_at = now()
-    from (select n.id, count(*) as folds from unnest(p_folded) as n group by n.id) as m
+     set access_count = s.access_count + m.folds, last_accessed_at = now(),
+         memory_type = coalesce(m.own_memory_type, s.memory_type), layer_kind = coalesce(m.own_layer_kind, s.layer_kind),
+         rule = case when m.own_memory_type is null or m.own_layer_kind is null then s.rule end
+    from (select n.id, count(*) as folds,
+                 (array_agg(n.own_memory_type order by n.ordinal desc) filter (where n.own_memory_type is not null))[1] as own_memory_type,
+                 (array_agg(n.own_layer_kind order by n.ordinal desc) filter (where n.own_layer_kind is not null))[1] as own_layer_kind
+            from unnest(p_folded) as n group by n.id) as m
    where s.tenant_id = p_tenant_id and s.id = m.id;
 
   insert into graphium.kg_statement_variants as v

@@ -1,6 +1,7 @@
 -- Login roles bound to a tenant. graphium_admin only. Keeper-owned: it holds the admin option on graphium_user and
 -- graphium_reader, and nothing else could write the table that decides who one is. A change is effective with the next
--- statement of every session, open ones included.
+-- statement of every session, open ones included. The binding decides, the grant only opens the functions: roles are
+-- cluster-wide, so another database may need the grant, and remove_principal leaves it. Without a binding it is nobody's.
 --
 -- example:
 --   select graphium.add_principal('example_analyst', 'acme', '{hr}', read_only => true);
@@ -30,9 +31,8 @@ begin
     perform graphium_private._raise_error('MG002', format('tenant: no tenant "%s"', v_tenant), 'graphium.list_tenants() lists them.');
   end if;
 
-  insert into graphium.principals as p (role_name, tenant, scopes) values (v_role.rolname, v_tenant, v_scopes)
-  on conflict on constraint principals_pkey do update set tenant = excluded.tenant, scopes = excluded.scopes;
-  perform graphium_private._revoke_from_principal(v_role.rolname);
+  insert into graphium.principals as p (role_name, tenant, scopes, read_only) values (v_role.rolname, v_tenant, v_scopes, coalesce(add_principal.read_only, false))
+  on conflict on constraint principals_pkey do update set tenant = excluded.tenant, scopes = excluded.scopes, read_only = excluded.read_only;
   execute format('grant %I to %I', case when read_only then 'graphium_reader' else 'graphium_user' end, v_role.rolname);
 end
 $add_principal$;
@@ -50,29 +50,8 @@ begin
   if not found then
     perform graphium_private._raise_error('MG002', format('role_name: "%s" is not bound to a tenant', role_name), null);
   end if;
-  perform graphium_private._revoke_from_principal(role_name);
 end
 $remove_principal$;
-comment on function graphium.remove_principal(text) is 'Unbinds a login role from its tenant and takes back what add_principal granted; open sessions lose access at once.';
+comment on function graphium.remove_principal(text) is 'Unbinds a login role from its tenant; open sessions lose access at once. Its membership in graphium_user or graphium_reader stays (another database may need it), and gives nothing without a binding.';
 revoke all on function graphium.remove_principal(text) from public;
 grant execute on function graphium.remove_principal(text) to graphium_admin;
-
--- Takes back only what add_principal granted: a grant by somebody else is not the keeper's to revoke.
-create or replace function graphium_private._revoke_from_principal(p_role_name name) returns void
-  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
-as $revoke_from_principal$
-declare
-  v_granted name;
-begin
-  for v_granted in
-    select m.roleid::regrole::name from pg_catalog.pg_auth_members m
-     where m.member = (select r.oid from pg_catalog.pg_roles r where r.rolname = p_role_name)
-       and m.grantor = 'graphium_keeper'::regrole
-       and m.roleid in ('graphium_user'::regrole, 'graphium_reader'::regrole)
-  loop
-    execute format('revoke %I from %I', v_granted, p_role_name);
-  end loop;
-end
-$revoke_from_principal$;
-comment on function graphium_private._revoke_from_principal(name) is 'Revokes from a login role what add_principal granted it.';
-revoke all on function graphium_private._revoke_from_principal(name) from public;

@@ -6,8 +6,8 @@
 -- Family, genus and specimen are made when new, born with required_scopes. A statement's audience is its own
 --   required_scopes, else the call's, else its specimen's.
 -- Dedup: an input that is an existing statement of the family (equal text after the fold, or cosine >= 0.999; same audience,
---   visible to the caller) is not inserted: the existing row's access_count goes up, and what the input said differently is
---   kept in kg_statement_variants. So too within the batch.
+--   visible to the caller) is not inserted: the existing row's access_count goes up, it takes memory_type and layer_kind where
+--   the input chose them, and what the input said differently is kept in kg_statement_variants. So too within the batch.
 -- Concurrency: inputs are parsed first; then the family is locked until the end of the transaction, so two sessions that
 --   ingest the same sentence wait for each other and the second sees the first's row. Under REPEATABLE READ or SERIALIZABLE
 --   the second gets a serialization failure (40001) instead: retry the transaction. To write to several families in one
@@ -26,7 +26,7 @@ create or replace function graphium.ingest_context(family text, genus text, spec
   language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $ingest_context$
 declare
-  v_tenant_id uuid := graphium_private._require_caller();
+  v_tenant_id uuid := graphium_private._require_writer();
   v_family_name text := graphium_private._clean_name(family, 'family');
   v_genus_name text := graphium_private._clean_name(genus, 'genus');
   v_specimen_name text := graphium_private._clean_name(specimen, 'specimen');

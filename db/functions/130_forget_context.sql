@@ -11,7 +11,7 @@ create or replace function graphium.forget_context(statement_ids uuid[]) returns
   language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $forget_context$
 declare
-  v_tenant_id uuid := graphium_private._require_caller();
+  v_tenant_id uuid := graphium_private._require_writer();
   v_deleted int;
 begin
   if statement_ids is null then

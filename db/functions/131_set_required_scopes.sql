@@ -16,7 +16,7 @@ as $set_required_scopes$
 declare
   c_kind constant text := lower(set_required_scopes.kind);
   c_id constant uuid := set_required_scopes.id;
-  v_tenant_id uuid := graphium_private._require_caller();
+  v_tenant_id uuid := graphium_private._require_writer();
   v_scopes text[];
   v_family_id uuid;
   v_rows int;

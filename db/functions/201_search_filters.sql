@@ -33,7 +33,7 @@ revoke all on function graphium_private._find_taxa(uuid, text[], text[], text[])
 
 create or replace function graphium_private._fold_names(p_names text[]) returns text[]
   language sql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
-  return array(select normalize(btrim(n), NFC) from unnest(p_names) as n);
+  return array(select graphium_private._trim(n) from unnest(p_names) as n);
 comment on function graphium_private._fold_names(text[]) is 'Names as they are stored, for comparing: trimmed, NFC.';
 revoke all on function graphium_private._fold_names(text[]) from public;
 

@@ -7,9 +7,9 @@ set local role graphium_owner;
 
 create or replace function graphium_private._query_words(p_text text) returns text[]
   language sql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
-  return array(select w.word from unnest(graphium_private.words_v1(p_text)) with ordinality as w(word, n)
+  return array(select w.word from unnest(graphium_private.words_v1(left(p_text, 20000))) with ordinality as w(word, n)
                 group by w.word order by min(w.n) limit 100);
-comment on function graphium_private._query_words(text) is 'The first 100 distinct words of a query.';
+comment on function graphium_private._query_words(text) is 'The first 100 distinct words of (the first 20,000 characters of) a query.';
 revoke all on function graphium_private._query_words(text) from public;
 
 -- The best p_count, and besides whichever of p_also have one of the words. Scores end as single precision: what is left

@@ -16,7 +16,7 @@ set local role graphium_owner;
 
 create or replace function graphium.prepare_query(query_text text, now timestamptz = null)
   returns table (dense_text text, specimens text[], since timestamptz, until timestamptz)
-  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp set jit = off
+  language plpgsql stable parallel restricted security definer set search_path = pg_catalog, pg_temp set jit = off
 as $prepare_query$
 declare
   v_tenant_id uuid := graphium_private._require_caller();
@@ -51,7 +51,11 @@ begin
   if specimens is null or cardinality(graphium_private.words_v1(dense_text)) = 0 then
     dense_text := v_text;
   end if;
-  select t.since, t.until into since, until from graphium_private._find_time(v_lower, coalesce(prepare_query.now, statement_timestamp())) as t;
+  begin
+    select t.since, t.until into since, until from graphium_private._find_time(v_lower, coalesce(prepare_query.now, statement_timestamp())) as t;
+  exception when datetime_field_overflow then
+    null; -- "last year" of the first year there is: no time that anything could have happened at
+  end;
   return next;
 end
 $prepare_query$;
@@ -71,7 +75,7 @@ comment on function graphium_private._whole_word(text) is 'A regular expression 
 revoke all on function graphium_private._whole_word(text) from public;
 
 create or replace function graphium_private._find_time(p_lower text, p_now timestamptz, out since timestamptz, out until timestamptz)
-  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $find_time$
 declare
   c_side constant text := '(?:\m(since|after|before|until|till)\s+(?:the\s+)?)?';

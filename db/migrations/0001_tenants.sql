@@ -26,6 +26,7 @@ create table graphium.principals (
   role_name name primary key,
   tenant text not null references graphium.tenants (slug) on update cascade on delete cascade,
   scopes text[] not null default '{}',
+  read_only boolean not null default false,
   created_at timestamptz not null default now()
 );
 create index principals_tenant on graphium.principals (tenant);

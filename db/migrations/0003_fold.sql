@@ -41,7 +41,7 @@ grant execute on function graphium_private.new_id() to graphium_keeper;
 -- Folding a fold changes nothing: invisible characters go before NFC, because one of them can keep a letter and its
 -- accent apart, and NFC comes once more after case, because some letters compose in lower case only (H̱, ẖ).
 create function graphium_private.fold_v1(content text) returns text
-  language plpgsql immutable strict parallel safe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql immutable strict parallel safe security invoker set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $fold$
 declare
   v_text text;

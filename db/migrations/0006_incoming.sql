@@ -1,4 +1,4 @@
--- A statement on its way in: parsed, classified, hashed; `audience` is the canonical form of the scopes that it will get.
+-- A statement on its way in: parsed, classified, hashed; own_* are labels that the caller chose; `audience` is the canonical form of the scopes that it will get.
 set local role graphium_owner;
 set local lock_timeout = '10s';
 select set_config('search_path', format('pg_catalog, %I', n.nspname), true)
@@ -14,6 +14,8 @@ create type graphium_private.incoming as (
   memory_type text,
   layer_kind text,
   rule text,
+  own_memory_type text,
+  own_layer_kind text,
   required_scopes text[],
   audience text[],
   occurred_at timestamptz,

@@ -9,7 +9,7 @@ set local lock_timeout = '10s';
 -- other languages keep their words as they are. Scripts that are written without spaces, and Hangul, give pairs of
 -- neighbouring characters, and each ideograph and emoji by itself. Nothing depends on the locale of the database.
 create function graphium_private.words_v1(content text) returns text[]
-  language plpgsql immutable strict parallel safe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql immutable strict parallel safe security invoker set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $words$
 declare
   c_unspaced constant text := '\u0E01-\u0EFF\u1000-\u109F\u1780-\u17FF\u3041-\u30FA\u30FC-\u30FF\u3400-\u4DBF\u4E00-\u9FFF\uAC00-\uD7A3\uF900-\uFAFF\U00020000-\U0003FFFF';

@@ -179,3 +179,18 @@ def test_default_places(app: Connection, new_tenant: Callable[[int], str]) -> No
             "select position from graphium.kg_statements where id = any(%s) order by id", [[r[1] for r in rows[1:]]]
         ).fetchall()
     assert places == [(91,), (1,), (92,)]
+
+
+def test_a_label_that_the_caller_chose_wins_over_the_stored_one(app: Connection, new_tenant: Callable[[int], str]) -> None:
+    """Also of a sentence that is known: it is how one makes it preloaded. The latest wins, one label leaves the other."""
+    tenant = new_tenant(3)
+    office = {"content": "The office is in Riga", "embedding": None}
+    with as_caller(app, tenant):
+        ingest(app, [{**office, "memory_type": "fact", "layer_kind": "on_demand"}])
+        assert app.execute("select content from graphium.wake_up_context()").fetchall() == []
+        (row,) = ingest(app, [{**office, "layer_kind": "preloaded"}])
+        assert row[2] is True and tuple(row[4:6]) == ("fact", "preloaded")
+        assert app.execute("select content from graphium.wake_up_context()").fetchall() == [("The office is in Riga",)]
+        rows = ingest(app, [{**office, "memory_type": "decision"}, office, {**office, "memory_type": "event"}])
+        assert [tuple(row[4:6]) for row in rows] == [("event", "preloaded")] * 3
+        assert app.execute("select count(*) from graphium.kg_statement_variants").fetchone() == (0,)
