@@ -267,7 +267,7 @@ set local role graphium_owner;
 
 create or replace function graphium_private._classify_by_rules(
   content text, out memory_type text, out layer_kind text, out rule text)
-  language plpgsql immutable strict parallel safe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql immutable strict parallel safe security invoker set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $classify_by_rules$
 declare
   c_lexicon constant jsonb := {_literal(lexicon)}::jsonb;

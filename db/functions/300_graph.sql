@@ -140,7 +140,12 @@ declare
 begin
   delete from ag_catalog.ag_label l using ag_catalog.ag_graph g where g.name = v_graph and l.graph = g.graphid;
   delete from ag_catalog.ag_graph g where g.name = v_graph;
-  execute format('drop schema if exists %I cascade', v_graph);
+  if to_regnamespace(v_graph::text) is not null then
+    -- A session that has read the graph remembers that the schema is one, and AGE 1.7 does not let go of it: any change
+    -- of the schema's own row, such as this, makes the session forget.
+    execute format('revoke usage on schema %I from graphium_cypher', v_graph);
+    execute format('drop schema %I cascade', v_graph);
+  end if;
 end
 $drop_graph$;
 comment on function graphium_private._drop_graph(uuid) is 'Drops the tenant''s graph, sound, damaged or missing.';

@@ -52,7 +52,7 @@ revoke all on function graphium_private._refuse_raw_cypher(text[], int) from pub
 
 -- AGE's scanner, as one regular expression: longest match, and what matches no alternative stands alone.
 create or replace function graphium_private._cypher_tokens(query text, out kinds text[], out words text[])
-  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $cypher_tokens$
 begin
   select array_agg(m[1]) filter (where left(m[1], 1) not in (' ', E'\t', E'\n', E'\u000b', E'\f', E'\r') and left(m[1], 2) not in ('//', '/*') or m[1] = '/*')
@@ -518,7 +518,7 @@ comment on function graphium_private._parse_cypher_body(text[], text[], int, boo
 revoke all on function graphium_private._parse_cypher_body(text[], text[], int, boolean) from public;
 
 create or replace function graphium_private._check_cypher(query text, params jsonb) returns void
-  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $check_cypher$
 declare
   v_columns constant text[] := '{id,start_id,end_id,properties,anchor_id,required_scopes,oid,tableoid,ctid,xmin,xmax,cmin,cmax,`id`,`start_id`,`end_id`,`properties`,`anchor_id`,`required_scopes`,`oid`,`tableoid`,`ctid`,`xmin`,`xmax`,`cmin`,`cmax`}';

@@ -6,7 +6,7 @@
 -- ends' ids. Values go by params and are written $name in the text. What the text may say: docs/graph.md.
 --
 -- Fences, each of which holds alone: the grammar (330_cypher_grammar.sql); graphium_cypher, who owns this function, may call
--- few of AGE's functions (db/bootstrap.sql) and has SELECT on the label tables and nothing else; their policies.
+-- few of AGE's functions (db/bootstrap.sql) and of all tables reads the label tables and AGE's catalog alone; their policies.
 -- Writes nothing and takes no lock that a reader of tables would not take.
 --
 -- example:
@@ -47,7 +47,7 @@ revoke all on function graphium_private._name_elements(jsonb, text) from public;
 
 -- AGE writes JSON with notes after some values: {…}::vertex, {…}::edge, […]::path, 1.5::numeric, and bare NaN and Infinity.
 create or replace function graphium_private._read_agtype(p_text text, p_mark text) returns jsonb
-  language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $read_agtype$
 declare
   v_json text;
@@ -77,7 +77,7 @@ revoke all on function graphium_private._read_agtype(text, text) from public;
 
 create or replace function graphium.cypher(query text, params jsonb = '{}') returns setof jsonb
   language plpgsql stable parallel unsafe security definer
-  set search_path = ag_catalog, pg_temp set row_security = on set jit = off
+  set search_path = ag_catalog, pg_temp set standard_conforming_strings = on set row_security = on set jit = off
 as $cypher$
 declare
   v_tenant_id uuid := graphium_private._require_caller();
@@ -109,7 +109,7 @@ begin
       perform graphium_private._raise_error('MG009', 'the tenant''s graph is missing or damaged', 'An administrator runs graphium.rebuild_graph(): it is due after pg_restore.');
     elsif v_state = '42804' and v_message like 'return row and column%' then
       perform graphium_private._refuse_cypher('the query returns more than one column', 'Return one map: RETURN {family: f.name, genus: g.name}.');
-    elsif v_state ~ '^(?:42|0A|54|XX)' then
+    elsif v_state ~ '^(?:22|42|0A|54|XX)' then -- 22: a negative LIMIT, a division by zero
       perform graphium_private._refuse_cypher(v_message);
     end if;
     raise;

@@ -19,7 +19,7 @@ as $ag_catalog_grants$
       age_tostring age_toupper age_trim age_type age_unnest
       agtype_access_operator agtype_access_slice agtype_add agtype_any_add agtype_any_div agtype_any_eq agtype_any_ge agtype_any_gt
       agtype_any_le agtype_any_lt agtype_any_mod agtype_any_mul agtype_any_ne agtype_any_sub agtype_build_list agtype_build_map
-      agtype_build_map_nonull agtype_concat agtype_contains agtype_div agtype_eq agtype_ge agtype_gt agtype_in_operator agtype_le agtype_lt
+      agtype_build_map_nonull agtype_concat agtype_contains agtype_div agtype_eq agtype_ge agtype_gt agtype_hash_cmp agtype_in_operator agtype_le agtype_lt
       agtype_mod agtype_mul agtype_ne agtype_neg agtype_pow agtype_string_match_contains agtype_string_match_ends_with
       agtype_string_match_starts_with agtype_sub agtype_to_bool agtype_to_graphid agtype_to_int8 bool_to_agtype float8_to_agtype
       graphid_eq int8_to_agtype')
@@ -28,7 +28,7 @@ comment on function graphium_private._ag_catalog_grants() is 'Names of the funct
 revoke all on function graphium_private._ag_catalog_grants() from public;
 
 create or replace function graphium_private._check_cypher_grants() returns table (problem text, function text)
-  language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+  language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $check_cypher_grants$
   with wanted as (
     select p.oid, g.grantee::text

@@ -194,3 +194,18 @@ def test_dropping_a_tenant_while_it_is_read_and_written(
             dropped.result(20)
             writer.execute("begin")
     assert superuser.execute("select to_regnamespace(%s)", [f"graphium_{id.hex}"]).fetchone() == (None,)
+
+
+def test_a_session_that_has_read_vertices_can_rebuild_and_drop(db: Database, admin_conn: Connection) -> None:
+    """AGE keeps what it knows of a graph for the session; AGE 1.7 then refused to let the schema go."""
+    admin_conn.execute("select graphium.create_tenant('read before', dimensions => 3)")
+    with as_caller(admin_conn, "read before"):
+        admin_conn.execute("select graphium.ingest_context('f', 'g', 's', '[]')")
+    query = "select graphium.cypher('MATCH (f:Family) RETURN f.name')"
+    for _ in range(2):
+        with as_caller(admin_conn, "read before"):
+            assert admin_conn.execute(query.encode()).fetchall() == [("f",)]
+        admin_conn.execute("select graphium.rebuild_graph('read before')")
+    with as_caller(admin_conn, "read before"):
+        assert admin_conn.execute(query.encode()).fetchall() == [("f",)]
+    admin_conn.execute("select graphium.drop_tenant('read before')")
