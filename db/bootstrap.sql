@@ -104,8 +104,8 @@ begin
             _agtype_build_edge _agtype_build_path _agtype_build_vertex _label_name
             age_abs age_acos age_asin age_atan age_atan2 age_avg age_ceil age_collect age_cos age_cot age_degrees age_e age_end_id age_eq_tilde
             age_exists age_exp age_floor age_head age_id age_isempty age_keys age_label age_labels age_last age_left age_length age_log age_log10
-            age_ltrim age_max age_min age_nodes age_percentilecont age_percentiledisc age_pi age_properties age_radians age_rand age_range
-            age_relationships age_replace age_reverse age_right age_round age_rtrim age_sign age_sin age_size age_split age_sqrt age_start_id
+            age_ltrim age_max age_min age_nodes age_percentilecont age_percentiledisc age_pi age_properties age_radians age_rand
+            age_relationships age_reverse age_right age_round age_rtrim age_sign age_sin age_size age_split age_sqrt age_start_id
             age_stdev age_stdevp age_substring age_sum age_tail age_tan age_timestamp age_toboolean age_tofloat age_tointeger age_tolower
             age_tostring age_toupper age_trim age_type age_unnest
             agtype_access_operator agtype_access_slice agtype_add agtype_any_add agtype_any_div agtype_any_eq agtype_any_ge agtype_any_gt

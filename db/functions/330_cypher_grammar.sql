@@ -315,7 +315,7 @@ as $cypher_functions$
     ('floor', false, 1, 1), ('head', false, 1, 1), ('isempty', false, 1, 1), ('keys', false, 1, 1), ('label', false, 1, 1),
     ('labels', false, 1, 1), ('last', false, 1, 1), ('left', false, 2, 2), ('length', false, 1, 1), ('log', false, 1, 1), ('log10', false, 1, 1),
     ('ltrim', false, 1, 1), ('nodes', false, 1, 1), ('pi', false, 0, 0), ('properties', false, 1, 1), ('radians', false, 1, 1), ('rand', false, 0, 0),
-    ('range', false, 2, 3), ('relationships', false, 1, 1), ('replace', false, 3, 3), ('reverse', false, 1, 1), ('right', false, 2, 2),
+    ('relationships', false, 1, 1), ('reverse', false, 1, 1), ('right', false, 2, 2),
     ('round', false, 1, 2), ('rtrim', false, 1, 1), ('sign', false, 1, 1), ('sin', false, 1, 1), ('size', false, 1, 1), ('split', false, 2, 2),
     ('sqrt', false, 1, 1), ('substring', false, 2, 3), ('tail', false, 1, 1), ('tan', false, 1, 1), ('timestamp', false, 0, 0),
     ('toboolean', false, 1, 1), ('tofloat', false, 1, 1), ('tointeger', false, 1, 1), ('tolower', false, 1, 1), ('tostring', false, 1, 1),
@@ -350,6 +350,7 @@ begin
   if not found then
     perform graphium_private._refuse_cypher(format('"%s" is not among the functions that may be called', left(words[place], 40)), case
       when v_name in ('id', 'start_id', 'end_id') then 'Use the property id: it is the row''s uuid. Of an edge, return both ends.'
+      when v_name in ('range', 'replace') then 'They make much out of little, which no time limit stops in AGE: do it in the client.'
       when v_name in ('startnode', 'endnode') then 'Name both ends in the pattern: MATCH (a)-[e]->(b).'
       when v_name in ('shortestpath', 'allshortestpaths', 'vle') then 'Paths of variable length are not served; write out the hops: Family, Genus, Specimen are two apart.'
       else 'docs/graph.md lists them.' end);
@@ -587,6 +588,12 @@ begin
           else format('expected MATCH, UNWIND, WITH or RETURN at or near "%s"', left(v_tokens.words[v_place - 1], 40)) end);
     end case;
   end loop;
+  -- Each WITH can add a list or text to itself, as often as there are pluses: what 4 and 20 can make of a list is 1,296 of it.
+  if cardinality(array_positions(v_tokens.kinds, 'WITH')) > 4 + cardinality(array_positions(v_tokens.kinds, 'STARTS')) + cardinality(array_positions(v_tokens.kinds, 'ENDS')) then
+    perform graphium_private._refuse_cypher('the query has more than 4 WITH', 'Ask in several queries.');
+  elsif cardinality(array_positions(v_tokens.kinds, '+')) + cardinality(array_positions(v_tokens.kinds, '||')) > 20 then
+    perform graphium_private._refuse_cypher('the query has more than 20 + and ||', 'Ask in several queries, or put things together in the client.');
+  end if;
   for v_place in 1..cardinality(v_tokens.kinds) loop
     if v_tokens.kinds[v_place] = 'par' and not params ? substr(v_tokens.words[v_place], 2) then
       perform graphium_private._raise_error('MG008', format('params: no value for %s', left(v_tokens.words[v_place], 40)), 'Pass every parameter of the query, as NULL if need be.');

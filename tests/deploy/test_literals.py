@@ -33,7 +33,9 @@ def test_a_session_that_reads_backslashes_otherwise(app_conn: Connection, tenant
             app_conn.execute(
                 "select graphium.ingest_context('f', 'g', 's', '[{\"content\": \"It’s  fine — all of it.\", \"embedding\": null}]')"
             )
-            row = app_conn.execute("select since::date::text from graphium.prepare_query('what on 2024-05-08')").fetchone()
+            row = app_conn.execute(
+                "select since::date::text from graphium.prepare_query('what on 2024-05-08')"
+            ).fetchone()
             assert row == ("2024-05-08",)
             row = app_conn.execute("select graphium.cypher('MATCH (x1) RETURN count(*)')").fetchone()
             assert row == (3,)

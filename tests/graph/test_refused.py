@@ -232,6 +232,10 @@ def test_refused(caller: Connection, query: str) -> None:
         ("RETURN 1 < 2 < 3", "a < b AND b < c"),
         ("RETURN toBoolean(1 = 1) IN (1 = 1)", "toBoolean"),
         ("MATCH ()-[e]->() RETURN startNode(e)", "both ends"),
+        ("RETURN size(range(1, 20000000))", "in the client"),
+        ('WITH "aaaaaaaaaa" AS c WITH replace(c, "a", c) AS c RETURN size(c)', "in the client"),
+        ("WITH [1] AS c " + "WITH c + c AS c " * 4 + "RETURN size(c)", "several queries"),
+        ("WITH [1] AS c WITH " + "c + " * 21 + "c AS c RETURN size(c)", "several queries"),
     ],
 )
 def test_the_hint_says_what_to_do(caller: Connection, query: str, says: str) -> None:

@@ -181,7 +181,9 @@ def test_default_places(app: Connection, new_tenant: Callable[[int], str]) -> No
     assert places == [(91,), (1,), (92,)]
 
 
-def test_a_label_that_the_caller_chose_wins_over_the_stored_one(app: Connection, new_tenant: Callable[[int], str]) -> None:
+def test_a_label_that_the_caller_chose_wins_over_the_stored_one(
+    app: Connection, new_tenant: Callable[[int], str]
+) -> None:
     """Also of a sentence that is known: it is how one makes it preloaded. The latest wins, one label leaves the other."""
     tenant = new_tenant(3)
     office = {"content": "The office is in Riga", "embedding": None}

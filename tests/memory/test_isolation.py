@@ -480,7 +480,11 @@ def test_a_change_of_a_binding_counts_at_once(shared: Database, tenant: str, new
             ingest(conn, [TEA])
         # Whatever another database of the cluster granted the login, the binding here says that it only reads.
         shared.connect().execute(sql.SQL("grant graphium_user to {}").format(sql.Identifier(role)))
-        for call in ("ingest_context('f', 'g', 's', '[]')", "forget_context('{}')", "set_required_scopes('family', null, '{}')"):
+        for call in (
+            "ingest_context('f', 'g', 's', '[]')",
+            "forget_context('{}')",
+            "set_required_scopes('family', null, '{}')",
+        ):
             with pytest.raises(errors.InsufficientPrivilege, match="may only read"):
                 conn.execute(f"select graphium.{call}".encode())
         admin.execute("select graphium.remove_principal(%s)", [role])
