@@ -191,7 +191,8 @@ def test_a_label_that_the_caller_chose_wins_over_the_stored_one(
         ingest(app, [{**office, "memory_type": "fact", "layer_kind": "on_demand"}])
         assert app.execute("select content from graphium.wake_up_context()").fetchall() == []
         (row,) = ingest(app, [{**office, "layer_kind": "preloaded"}])
-        assert row[2] is True and tuple(row[4:6]) == ("fact", "preloaded")
+        assert row[2] is True
+        assert tuple(row[4:6]) == ("fact", "preloaded")
         assert app.execute("select content from graphium.wake_up_context()").fetchall() == [("The office is in Riga",)]
         rows = ingest(app, [{**office, "memory_type": "decision"}, office, {**office, "memory_type": "event"}])
         assert [tuple(row[4:6]) for row in rows] == [("event", "preloaded")] * 3

@@ -283,7 +283,7 @@ def test_names_that_nobody_sees(app: Connection, boss: Connection, tenant: str, 
 
 @pytest.mark.parametrize("when", ["yesterday", "now", "epoch", "infinity", "3/4/2026", "20260304", "2026-13-01"])
 def test_times_that_are_no_iso_time(app: Connection, boss: Connection, tenant: str, when: str) -> None:
-    error = refusal(app, boss, tenant, '[{"content": "x", "occurred_at": "%s"}]' % when)
+    error = refusal(app, boss, tenant, f'[{{"content": "x", "occurred_at": "{when}"}}]')
     assert (error.sqlstate, error.diag.message_primary) == ("MG004", "statement 1: occurred_at must be a time")
 
 
