@@ -1,5 +1,6 @@
 -- Names the caller for the transaction (or, with is_local => false, for the session). A trusted application calls it at
 -- the start of each transaction; an admin names the tenant he works for; a principal may only narrow his own scopes.
+-- scopes NULL: not named, which leaves a principal all of his own and an application none; '{}': none at all.
 -- Behind a transaction-mode pooler never use is_local => false: the next client of that server connection would be you.
 --
 -- example:
@@ -25,10 +26,10 @@ begin
       'Check the spelling, or create it with graphium.create_tenant().');
   end if;
   perform set_config('graphium.tenant', v_tenant, set_caller.is_local),
-          set_config('graphium.scopes', v_scopes::text, set_caller.is_local);
+          set_config('graphium.scopes', case when scopes is null then '' else v_scopes::text end, set_caller.is_local);
 end
 $set_caller$;
 comment on function graphium.set_caller(text, text[], boolean) is
-  'Names tenant and scopes of the caller, for this transaction only unless is_local is false. An admin holds all scopes of the tenant whatever he names; a principal can only narrow his own.';
+  'Names tenant and scopes of the caller, for this transaction only unless is_local is false. An admin holds all scopes of the tenant whatever he names; a principal can only narrow his own. scopes NULL: a principal''s are not narrowed, an application has none.';
 revoke all on function graphium.set_caller(text, text[], boolean) from public;
 grant execute on function graphium.set_caller(text, text[], boolean) to graphium_reader;
