@@ -57,6 +57,6 @@ begin
 end
 $ingest_context$;
 comment on function graphium.ingest_context(text, text, text, jsonb, text[], text) is
-  'Puts statements about one specimen into memory, classified, deduplicated and with their vectors; makes family, genus and specimen when new. All or nothing. Returns a row per input: the statement that it is now, whether it existed already (with the cosine similarity, 1 when only the texts could be compared), and its labels and audience.';
+  'Puts statements about one specimen into memory, classified, deduplicated and with their vectors; makes family, genus and specimen when new (born with required_scopes). All or nothing. statements: a JSON array of objects with content, embedding (array, pgvector text, or null), and optionally memory_type, layer_kind, required_scopes, occurred_at, source, position, metadata, exact_only; a statement''s audience is its own required_scopes, else the call''s, else its specimen''s. Content is at most 2,000,000 characters, an audience 64 scopes. Returns a row per input: the statement that it is now, whether it existed already (with the cosine similarity, 1 when only the texts could be compared), and its labels and audience.';
 revoke all on function graphium.ingest_context(text, text, text, jsonb, text[], text) from public;
 grant execute on function graphium.ingest_context(text, text, text, jsonb, text[], text) to graphium_user;

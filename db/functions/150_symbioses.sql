@@ -38,7 +38,7 @@ begin
 end
 $link_symbiosis$;
 comment on function graphium.link_symbiosis(text, jsonb, jsonb, text) is
-  'Joins two families, or a genus, specimen or statement in each, by an edge of kind related_to, contradicts or supersedes, read from source to target. Returns its id.';
+  'Joins two families, or a genus, specimen or statement in each, by an edge of kind related_to, contradicts or supersedes, read from source to target. An end is {"family": …, "genus": …, "specimen": …} by name, the last two optional, or {"statement_id": …}. Returns its id.';
 revoke all on function graphium.link_symbiosis(text, jsonb, jsonb, text) from public;
 grant execute on function graphium.link_symbiosis(text, jsonb, jsonb, text) to graphium_admin;
 
