@@ -22,7 +22,8 @@ from graphium_db.cli.output import json_value, path, shown, statement_list
 from graphium_db.models import IngestedStatement, SearchHit
 from graphium_db.splitting import split_sentences
 
-TENANT = "demo"
+TENANT = "graphium-demo"
+"""Of this program alone: each run drops it and makes it anew."""
 CONVERSATION = Path(__file__).with_name("conversation.jsonl")
 TYPES = ("preference", "decision", "discovery", "advice", "event", "fact")
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 100)
@@ -96,7 +97,7 @@ def main() -> None:
         if TENANT in [tenant.slug for tenant in operator.list_tenants()]:
             operator.drop_tenant(TENANT)
         operator.create_tenant(TENANT)
-    out.print(f"A fresh tenant: {TENANT}.")
+    out.print(f"A fresh tenant: {TENANT}. Each run of this demo makes it anew.")
 
     with (
         Graphium(up.connection.dsn, tenant=TENANT, scopes=["hr"]) as lead,
@@ -124,7 +125,10 @@ def main() -> None:
         show_columns(
             *(
                 (
-                    Text(f"known, cosine {row.similarity:.4f}" if row.deduplicated else "new", style="bold"),
+                    Text(
+                        f"known (same text after folding), cosine {row.similarity:.4f}" if row.deduplicated else "new",
+                        style="bold",
+                    ),
                     Text(wording),
                 )
                 for wording, row in zip(wordings, rows, strict=True)

@@ -99,7 +99,8 @@ def _refuse_text(error: type[GraphiumError], where: str, problem: str) -> NoRetu
     )
 
 
-def _text(name: str, value: str | None) -> str | None:
+def checked_text(name: str, value: str | None) -> str | None:
+    """`value`, when it is text that PostgreSQL can store, or None."""
     if isinstance(value, str):
         if problem := _unstorable(value):
             _refuse_text(BadArgumentError, name, problem)
@@ -114,7 +115,7 @@ def _texts(name: str, values: Sequence[str] | None) -> list[str] | None:
     if isinstance(values, str):
         raise BadArgumentError(f"{name} must be a list of texts, got one text", f"Pass [{values!r}].")
     for value in values:
-        if _text(name, value) is None:
+        if checked_text(name, value) is None:
             raise BadArgumentError(f"{name} must be a list of texts, got None in it")
     return list(values)
 
@@ -193,11 +194,19 @@ def _statement(ordinal: int, statement: StatementInput) -> dict[str, Any]:
         encoded["occurred_at"] = _moment(f"statement {ordinal}: occurred_at", encoded["occurred_at"], BadStatementError)
     if (scopes := encoded.get("required_scopes")) is not None and not isinstance(scopes, str):
         encoded["required_scopes"] = list(scopes)
-    for field, value in encoded.items():
-        _check_json(field, f"statement {ordinal}: a key", BadStatementError)
-        if field != "embedding":
-            _check_json(value, f"statement {ordinal}: {field}", BadStatementError)
+    check_statement(f"statement {ordinal}", encoded)
     return encoded
+
+
+def check_statement(where: str, statement: Mapping[str, Any]) -> None:
+    """Refuse text that PostgreSQL cannot store in any field of `statement`; `where` names it in the message.
+
+    Tokenizers cannot read such text either, so this comes before the embedding.
+    """
+    for field, value in statement.items():
+        _check_json(field, f"{where}: a key", BadStatementError)
+        if field != "embedding":
+            _check_json(value, f"{where}: {field}", BadStatementError)
 
 
 # --- identity --------------------------------------------------------------------------------------------------
@@ -206,8 +215,9 @@ _SET_CALLER = _sql("set_caller", tenant="text", scopes="text[]")
 _CALLER = _sql("caller", _columns(models.Caller))
 
 
-def set_caller(tenant: str, scopes: Sequence[str] = ()) -> Call[None]:
-    return Call(_SET_CALLER, {"tenant": _text("tenant", tenant), "scopes": _texts("scopes", scopes)}, _nothing)
+def set_caller(tenant: str, scopes: Sequence[str] | None = None) -> Call[None]:
+    """`scopes` None: not named, which leaves a principal all of his own and an application none; empty: none at all."""
+    return Call(_SET_CALLER, {"tenant": checked_text("tenant", tenant), "scopes": _texts("scopes", scopes)}, _nothing)
 
 
 def caller() -> Call[models.Caller]:
@@ -246,12 +256,12 @@ def ingest_context(
     return Call(
         _INGEST,
         {
-            "family": _text("family", family),
-            "genus": _text("genus", genus),
-            "specimen": _text("specimen", specimen),
+            "family": checked_text("family", family),
+            "genus": checked_text("genus", genus),
+            "specimen": checked_text("specimen", specimen),
             "statements": document,
             "required_scopes": _texts("required_scopes", required_scopes),
-            "embedding_model": _text("embedding_model", embedding_model),
+            "embedding_model": checked_text("embedding_model", embedding_model),
         },
         _rows_as(models.IngestedStatement),
     )
@@ -282,7 +292,9 @@ _PREPARE_QUERY = _sql("prepare_query", _columns(models.PreparedQuery), query_tex
 
 
 def prepare_query(query_text: str) -> Call[models.PreparedQuery]:
-    return Call(_PREPARE_QUERY, {"query_text": _text("query_text", query_text)}, _first_row_as(models.PreparedQuery))
+    return Call(
+        _PREPARE_QUERY, {"query_text": checked_text("query_text", query_text)}, _first_row_as(models.PreparedQuery)
+    )
 
 
 def search_context(
@@ -305,7 +317,7 @@ def search_context(
         _SEARCH,
         {
             "query_embedding": None if query_embedding is None else vector_text(query_embedding),
-            "query_text": _text("query_text", query_text),
+            "query_text": checked_text("query_text", query_text),
             "match_count": _integer("match_count", match_count),
             "families": _texts("families", families),
             "genera": _texts("genera", genera),
@@ -317,7 +329,7 @@ def search_context(
             "min_similarity": min_similarity,
             "follow_symbiosis": follow_symbiosis,
             "symbiosis_count": _integer("symbiosis_count", symbiosis_count),
-            "embedding_model": _text("embedding_model", embedding_model),
+            "embedding_model": checked_text("embedding_model", embedding_model),
         },
         _rows_as(models.SearchHit),
     )
@@ -351,9 +363,9 @@ def recall_context(
     return Call(
         _RECALL,
         {
-            "family": _text("family", family),
-            "genus": _text("genus", genus),
-            "specimen": _text("specimen", specimen),
+            "family": checked_text("family", family),
+            "genus": checked_text("genus", genus),
+            "specimen": checked_text("specimen", specimen),
             "statement_ids": None if statement_ids is None else [_uuid("statement_ids", id) for id in statement_ids],
             "memory_types": _texts("memory_types", memory_types),
             "layer_kinds": _texts("layer_kinds", layer_kinds),
@@ -421,7 +433,7 @@ def set_required_scopes(kind: str, id: UUID | str, required_scopes: Sequence[str
     return Call(
         _SET_REQUIRED_SCOPES,
         {
-            "kind": _text("kind", kind),
+            "kind": checked_text("kind", kind),
             "id": _uuid("id", id),
             "required_scopes": _texts("required_scopes", required_scopes),
             "cascade": cascade,
@@ -436,7 +448,7 @@ _CYPHER = _sql("cypher", query="text", params="jsonb")
 def cypher(query: str, params: Mapping[str, Any] | None = None) -> Call[list[Any]]:
     return Call(
         _CYPHER,
-        {"query": _text("query", query), "params": _json(dict(params or {}), "params", BadArgumentError)},
+        {"query": checked_text("query", query), "params": _json(dict(params or {}), "params", BadArgumentError)},
         lambda rows: [row[0] for row in rows],
     )
 
@@ -459,8 +471,8 @@ def create_tenant(slug: str, embedding_model: str = "all-MiniLM-L6-v2", dimensio
     return Call(
         _CREATE_TENANT,
         {
-            "slug": _text("slug", slug),
-            "embedding_model": _text("embedding_model", embedding_model),
+            "slug": checked_text("slug", slug),
+            "embedding_model": checked_text("embedding_model", embedding_model),
             "dimensions": _integer("dimensions", dimensions),
         },
         _scalar,
@@ -468,7 +480,7 @@ def create_tenant(slug: str, embedding_model: str = "all-MiniLM-L6-v2", dimensio
 
 
 def drop_tenant(slug: str) -> Call[None]:
-    return Call(_DROP_TENANT, {"slug": _text("slug", slug)}, _nothing)
+    return Call(_DROP_TENANT, {"slug": checked_text("slug", slug)}, _nothing)
 
 
 def list_tenants() -> Call[list[models.Tenant]]:
@@ -479,8 +491,8 @@ def add_principal(role_name: str, tenant: str, scopes: Sequence[str] = (), read_
     return Call(
         _ADD_PRINCIPAL,
         {
-            "role_name": _text("role_name", role_name),
-            "tenant": _text("tenant", tenant),
+            "role_name": checked_text("role_name", role_name),
+            "tenant": checked_text("tenant", tenant),
             "scopes": _texts("scopes", scopes),
             "read_only": read_only,
         },
@@ -489,12 +501,14 @@ def add_principal(role_name: str, tenant: str, scopes: Sequence[str] = (), read_
 
 
 def remove_principal(role_name: str) -> Call[None]:
-    return Call(_REMOVE_PRINCIPAL, {"role_name": _text("role_name", role_name)}, _nothing)
+    return Call(_REMOVE_PRINCIPAL, {"role_name": checked_text("role_name", role_name)}, _nothing)
 
 
 def rename_taxon(kind: str, id: UUID | str, name: str) -> Call[None]:
     return Call(
-        _RENAME_TAXON, {"kind": _text("kind", kind), "id": _uuid("id", id), "name": _text("name", name)}, _nothing
+        _RENAME_TAXON,
+        {"kind": checked_text("kind", kind), "id": _uuid("id", id), "name": checked_text("name", name)},
+        _nothing,
     )
 
 
@@ -503,7 +517,7 @@ def move_specimen(id: UUID | str, genus_id: UUID | str) -> Call[None]:
 
 
 def forget_taxon(kind: str, id: UUID | str) -> Call[int]:
-    return Call(_FORGET_TAXON, {"kind": _text("kind", kind), "id": _uuid("id", id)}, _scalar)
+    return Call(_FORGET_TAXON, {"kind": checked_text("kind", kind), "id": _uuid("id", id)}, _scalar)
 
 
 def _symbiosis_end(name: str, end: SymbiosisEnd) -> str:
@@ -515,10 +529,10 @@ def link_symbiosis(kind: str, source: SymbiosisEnd, target: SymbiosisEnd, note: 
     return Call(
         _LINK_SYMBIOSIS,
         {
-            "kind": _text("kind", kind),
+            "kind": checked_text("kind", kind),
             "source": _symbiosis_end("source", source),
             "target": _symbiosis_end("target", target),
-            "note": _text("note", note),
+            "note": checked_text("note", note),
         },
         _scalar,
     )
@@ -535,15 +549,15 @@ _MAINTENANCE_PLAN = _sql("maintenance_plan", _columns(models.MaintenanceStep))
 
 
 def check_graph(tenant: str | None = None) -> Call[list[models.GraphFault]]:
-    return Call(_CHECK_GRAPH, {"tenant": _text("tenant", tenant)}, _rows_as(models.GraphFault))
+    return Call(_CHECK_GRAPH, {"tenant": checked_text("tenant", tenant)}, _rows_as(models.GraphFault))
 
 
 def rebuild_graph(tenant: str | None = None) -> Call[int]:
-    return Call(_REBUILD_GRAPH, {"tenant": _text("tenant", tenant)}, _scalar)
+    return Call(_REBUILD_GRAPH, {"tenant": checked_text("tenant", tenant)}, _scalar)
 
 
 def check_memory(tenant: str | None = None) -> Call[list[models.MemoryFault]]:
-    return Call(_CHECK_MEMORY, {"tenant": _text("tenant", tenant)}, _rows_as(models.MemoryFault))
+    return Call(_CHECK_MEMORY, {"tenant": checked_text("tenant", tenant)}, _rows_as(models.MemoryFault))
 
 
 def maintenance_plan() -> Call[list[models.MaintenanceStep]]:

@@ -41,7 +41,8 @@ class Graphium:
             come from a small pool, opened at the first call; they prepare no statements, so any pooler will do.
         tenant: the caller's tenant, named to the database in each transaction. None for a login role that is a
             principal (it is its tenant), and for an admin's calls that need none.
-        scopes: the scopes that the caller holds; none by default.
+        scopes: the scopes that the caller holds. None: not named, and then an application holds none, a principal all
+            of his own. An empty list: none at all, for a principal too, who can only narrow what he has.
         embedder: turns text into vectors; None loads the default one of `graphium_db.embedding` at its first use.
         connection: use the caller's own connection. Inside of an open transaction each call is a savepoint of it, and
             committing stays the caller's; the transaction then knows the caller until its end.
@@ -55,14 +56,23 @@ class Graphium:
         dsn: str | None = None,
         *,
         tenant: str | None = None,
-        scopes: Sequence[str] = (),
+        scopes: Sequence[str] | None = None,
         embedder: Embedder | None = None,
         connection: psycopg.Connection[Any] | None = None,
         pool: ConnectionPool[Any] | None = None,
     ) -> None:
         if sum(given is not None for given in (dsn, connection, pool)) > 1:
             raise BadArgumentError("pass one of dsn, connection and pool")
-        if tenant is None and scopes:
+        for name, given, kind in (
+            ("connection", connection, psycopg.Connection),
+            ("pool", pool, ConnectionPool),
+        ):
+            if given is not None and not isinstance(given, kind):
+                raise BadArgumentError(
+                    f"{name} must be a {kind.__module__.partition('.')[0]}.{kind.__name__}, got {type(given).__name__}",
+                    "The synchronous client and the asynchronous one each take connections of their own kind.",
+                )
+        if tenant is None and scopes is not None:
             raise BadArgumentError("scopes are given without a tenant", "Pass tenant= as well.")
         self._set_caller = None if tenant is None else calls.set_caller(tenant, scopes)
         self._dsn = dsn
@@ -241,6 +251,7 @@ class Graphium:
         if query_embedding is None:
             if query_text is None:
                 raise BadArgumentError("pass query_text or query_embedding")
+            calls.checked_text("query_text", query_text)
             query_embedding = (self._embed([query_text]))[0].vector
         return self._run(calls.search_families(query_embedding, match_count))
 
@@ -339,7 +350,7 @@ class Graphium:
         return self.embedder.embed(texts)
 
     def _run(self, call: Call[T]) -> T:
-        with errors.translated():
+        with errors.translated(call.parameters):
             rows = self._rows(call)
         return call.decode(rows)
 

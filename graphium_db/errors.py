@@ -8,9 +8,9 @@ caller's own transaction, a missing grant) stay `psycopg` exceptions: nothing he
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import psycopg
 
@@ -127,13 +127,30 @@ BY_SQLSTATE: dict[str, type[GraphiumError]] = {
 }
 
 
+_NO_TIME = ("22007", "22008", "22023")  # no date or time; out of range; an unknown time zone
+_MOMENTS = ("since", "until")
+
+
 @contextmanager
-def translated() -> Iterator[None]:
-    """Raise our exception for a database error whose SQLSTATE is ours; let every other error through as it is."""
+def translated(arguments: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Raise our exception for a database error whose SQLSTATE is ours; let every other error through as it is.
+
+    Args:
+        arguments: of the call. PostgreSQL reads the points in time among them, and its error for what is none does not
+            say which it was: here it becomes a `BadArgumentError` that does.
+    """
     try:
         yield
     except psycopg.Error as error:
+        message = error.diag.message_primary or str(error)
+        given = {name: value for name in _MOMENTS if (value := (arguments or {}).get(name)) is not None}
+        if error.sqlstate in _NO_TIME and given:
+            wrong = [name for name, value in given.items() if f'"{value}"' in message] or list(given)
+            raise BadArgumentError(
+                f"{wrong[0]} must be a point in time: {message}",
+                "As in 2026-03-01, 2026-03-01 12:00+01 or yesterday.",
+            ) from error
         cls = BY_SQLSTATE.get(error.sqlstate or "")
         if cls is None:
             raise
-        raise cls(error.diag.message_primary or str(error), error.diag.message_hint) from error
+        raise cls(message, error.diag.message_hint) from error

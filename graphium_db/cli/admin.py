@@ -51,7 +51,7 @@ def tenant_drop(session: Session, slug: str, yes: bool, as_json: bool) -> None:
         done(f"Tenant {shown(slug)} dropped")
 
 
-@tenant.command("list")
+@tenant.command("list", epilog=examples("graphium tenant list\ngraphium tenant list --json"))
 @admin_options
 def tenant_list(session: Session, as_json: bool) -> None:
     """All tenants of the database."""
@@ -107,7 +107,7 @@ def principal_add(
         done(f"{shown(role)} is {shown(tenant)} with {held}{', read-only' if read_only else ''}")
 
 
-@principal.command("remove")
+@principal.command("remove", epilog=examples("graphium principal remove analyst"))
 @click.argument("role")
 @admin_options
 def principal_remove(session: Session, role: str, as_json: bool) -> None:

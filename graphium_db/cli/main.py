@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 import psycopg
@@ -12,7 +12,7 @@ import psycopg
 from graphium_db import errors
 from graphium_db.cli import admin, memory, operations, records
 from graphium_db.cli.options import width
-from graphium_db.cli.output import as_json, say
+from graphium_db.cli.output import as_json, say, write_what_the_terminal_lacks_as_escapes
 from graphium_db.errors import GraphiumError
 
 FAILED, USAGE, NO_DATABASE, NOT_ALLOWED, NOT_FOUND, UNHEALTHY = 1, 2, 3, 4, 5, 6
@@ -91,14 +91,27 @@ def exit_code(error: Exception) -> int:
     if isinstance(error, psycopg.Error):
         if error.sqlstate in _DENIED:
             return NOT_ALLOWED
-        if error.sqlstate in _NOT_DEPLOYED or (isinstance(error, psycopg.OperationalError) and error.sqlstate is None):
+        if error.sqlstate in _NOT_DEPLOYED or _is_unreadable_dsn(error):
+            return NO_DATABASE
+        if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
             return NO_DATABASE
         return FAILED
     return next((code for cls, code in _OF_ERROR.items() if isinstance(error, cls)), FAILED)
 
 
-def explained(error: Exception) -> tuple[str, str | None]:
+def _is_unreadable_dsn(error: psycopg.Error) -> bool:
+    return isinstance(error, psycopg.ProgrammingError) and "connection info string" in str(error)
+
+
+def explained(error: Exception, administrative: bool = False) -> tuple[str, str | None]:
     """Message and hint."""
+    if isinstance(error, psycopg.Error) and _is_unreadable_dsn(error):
+        return (
+            f"the DSN cannot be read: {str(error).strip()}",
+            "As in postgresql://user:password@host/database or 'host=… dbname=… user=…'.",
+        )
+    if isinstance(error, errors.BadArgumentError) and error.message.startswith(("since ", "until ")):
+        return f"--{error.message}", error.hint
     if isinstance(error, errors.NoTenantError):
         return (
             error.message,
@@ -111,15 +124,15 @@ def explained(error: Exception) -> tuple[str, str | None]:
         hint = error.diag.message_hint
         if error.sqlstate in _NOT_DEPLOYED:
             hint = "Is Graphium deployed there, in this version? `graphium migrate --plan` says what is missing."
-        elif error.sqlstate == "42501" and hint is None:
+        elif error.sqlstate == "42501" and hint is None and administrative:
             hint = "Tenants, principals and maintenance need a login that is a member of graphium_admin."
         return message, hint
     return str(error) or type(error).__name__, None
 
 
-def _report(error: Exception, json_wanted: bool) -> int:
-    message, hint = explained(error)
-    if json_wanted:
+def _report(error: Exception, context: Mapping[str, bool]) -> int:
+    message, hint = explained(error, context.get("admin", False))
+    if context.get("json"):
         _report_json(error.sqlstate if isinstance(error, (GraphiumError, psycopg.Error)) else None, message, hint)
     else:
         say(f"Error: {message}", "bold red")
@@ -135,6 +148,7 @@ def _report_json(sqlstate: str | None, message: str, hint: str | None) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     context: dict[str, bool] = {}
+    write_what_the_terminal_lacks_as_escapes()
     try:
         with cli.make_context("graphium", list(sys.argv[1:] if arguments is None else arguments), obj=context) as ctx:
             cli.invoke(ctx)
@@ -155,4 +169,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit must not complain
         return BROKEN_PIPE
     except (GraphiumError, psycopg.Error) as error:
-        return _report(error, context.get("json", False))
+        return _report(error, context)

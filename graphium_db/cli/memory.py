@@ -27,6 +27,7 @@ from graphium_db.cli.options import (
     or_none,
 )
 from graphium_db.cli.output import (
+    counted,
     done,
     is_map_of_values,
     json_value,
@@ -85,6 +86,9 @@ def ingest(
     """
     if bool(texts) == (jsonl is not None):
         raise click.UsageError("Give TEXT or --jsonl, one of them.")
+    missing = [f"--{name}" for name in ("family", "genus", "specimen") if texts and defaults[name] is None]
+    if missing:
+        raise click.UsageError(f"Give {', '.join(missing)}, too: what TEXT is about.")
     source = records.from_jsonl(jsonl) if jsonl is not None else records.from_texts(texts, whole)
     rows: list[records.Stored] = []
     with session.memory() as memory:
@@ -108,7 +112,10 @@ def ingest(
         )
     known = sum(row.deduplicated for row in rows)
     types = ", ".join(f"{count} {name}" for name, count in Counter(row.memory_type for row in rows).most_common())
-    done(f"{len(rows)} statements: {len(rows) - known} new, {known} known before" + (f" ({types})" if types else ""))
+    done(
+        f"{counted(len(rows), 'statement')}: {len(rows) - known} new, {known} known before"
+        + (f" ({types})" if types else "")
+    )
 
 
 @click.command(
@@ -271,7 +278,9 @@ def scopes(
         done(f"{changed} changed")
 
 
-@click.command(short_help="Show families, genera and specimens.")
+@click.command(
+    short_help="Show families, genera and specimens.", epilog=examples("graphium tree\ngraphium tree --ids --json")
+)
 @click.option("--ids", is_flag=True, help="Show ids.")
 @caller_options
 def tree(session: Session, ids: bool, as_json: bool) -> None:
@@ -355,7 +364,7 @@ def classify(texts: tuple[str, ...], as_json: bool) -> None:
 
     Without TEXT it reads lines from stdin. Needs no database.
     """
-    sentences: Sequence[str] = texts or [line for line in sys.stdin.read().splitlines() if line.strip()]
+    sentences: Sequence[str] = texts or [line for line in records.stdin_text().splitlines() if line.strip()]
     results = [(sentence, classification.classify(sentence)) for sentence in sentences]
     if as_json:
         print_json([{"content": sentence, **_fields(result)} for sentence, result in results])

@@ -32,7 +32,7 @@ _scope = click.option(
     type=_Scope(),
     envvar="GRAPHIUM_SCOPES",
     show_envvar=True,
-    help="Scope that the caller holds; repeatable.",
+    help="Scope that the caller holds; repeatable. Without it: none, or all that a principal has; '' is none at all.",
 )
 
 
@@ -48,14 +48,16 @@ json_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Who calls, and where. `dsn` is None for the embedded server."""
+    """Who calls, and where. `dsn` is None for the embedded server, `scopes` None when none are named."""
 
     dsn: str | None
     tenant: str | None
-    scopes: tuple[str, ...]
+    scopes: tuple[str, ...] | None
 
     def memory(self) -> Graphium:
         """The client of an application or a principal."""
+        if self.tenant is None and self.scopes is not None:
+            raise click.UsageError("--scope (GRAPHIUM_SCOPES) is given without --tenant (GRAPHIUM_TENANT).")
         return Graphium(self.dsn, tenant=self.tenant, scopes=self.scopes)
 
     def operator_dsn(self) -> str:
@@ -75,8 +77,8 @@ def caller_options(command: F) -> F:
     @json_option
     @functools.wraps(command)
     def wrapper(*, dsn: str | None, tenant: str | None, scopes: tuple[str, ...], **rest: Any) -> Any:
-        scopes = tuple(scope.strip() for scope in scopes if scope.strip())
-        return command(Session(dsn or None, tenant or None, scopes), **rest)
+        named = tuple(scope.strip() for scope in scopes if scope.strip()) if scopes else None
+        return command(Session(dsn or None, tenant or None, named), **rest)
 
     return wrapper  # type: ignore[return-value]
 
@@ -88,7 +90,8 @@ def admin_options(command: F) -> F:
     @json_option
     @functools.wraps(command)
     def wrapper(*, dsn: str | None, **rest: Any) -> Any:
-        return command(Session(dsn or None, None, ()), **rest)
+        click.get_current_context().find_root().obj["admin"] = True
+        return command(Session(dsn or None, None, None), **rest)
 
     return wrapper  # type: ignore[return-value]
 

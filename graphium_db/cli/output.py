@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import date, datetime
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -49,6 +50,22 @@ def path(*names: str | None) -> str:
     return " › ".join(shown(name) for name in names)
 
 
+def counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def write_what_the_terminal_lacks_as_escapes() -> None:
+    """Text holds any character; a terminal or pipe in ASCII gets \\u2502 for what it has not, and not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _ascii_only() -> bool:
+    """JSON has escapes of its own for what stdout's encoding lacks."""
+    return "utf" not in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+
+
 def as_json(value: Any) -> str:
     def default(item: Any) -> Any:
         if is_dataclass(item) and not isinstance(item, type):
@@ -59,7 +76,7 @@ def as_json(value: Any) -> str:
             return str(item)
         raise TypeError(f"{type(item).__name__} is not JSON")
 
-    return json.dumps(value, ensure_ascii=False, indent=2, default=default)
+    return json.dumps(value, ensure_ascii=_ascii_only(), indent=2, default=default)
 
 
 def print_json(value: Any) -> None:
@@ -112,7 +129,7 @@ def done(message: str) -> None:
 
 def json_value(value: Any) -> str:
     """One line of JSON."""
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return json.dumps(value, ensure_ascii=_ascii_only(), default=str)
 
 
 def is_map_of_values(value: Any) -> bool:

@@ -13,9 +13,9 @@ from uuid import UUID
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-from graphium_db import inputs
+from graphium_db import calls, inputs
 from graphium_db.cli.options import Session, caller_options, examples, filter_options, or_none
-from graphium_db.cli.output import console, done, path, print_json, say
+from graphium_db.cli.output import console, counted, done, path, print_json, say
 from graphium_db.client import Graphium
 from graphium_db.errors import BadArgumentError, BadEmbeddingError, BadStatementError
 from graphium_db.models import StatementInput
@@ -53,11 +53,19 @@ class Stored:
     required_scopes: tuple[str, ...]
 
 
+def stdin_text() -> str:
+    """All of stdin, which is UTF-8 whatever the terminal is; a byte order mark may come first."""
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadArgumentError(f"stdin is not UTF-8: {error.reason} at byte {error.start + 1}") from None
+
+
 def from_texts(texts: Sequence[str], whole: bool) -> Iterator[Record]:
     """Texts as records; "-" is the text on stdin."""
     sentences: list[str] = []
     for text in texts:
-        body = sys.stdin.read() if text == "-" else text
+        body = stdin_text() if text == "-" else text
         sentences += [body] if whole else [item["content"] for item in inputs.statement_inputs(None, body, None, None)]
     yield from (Record(number, {"content": sentence}) for number, sentence in enumerate(sentences, start=1))
 
@@ -127,7 +135,7 @@ def _taxa(record: Record) -> tuple[str, str, str]:
 
 
 def _complete(record: Record, defaults: Mapping[str, str | None]) -> None:
-    """Fill what the line leaves out, and refuse it when a name or the content is still missing."""
+    """Fill what the line leaves out, and refuse it when a name or the content is still missing or cannot be stored."""
     for name, value in defaults.items():
         if value is not None and record.fields.get(name) is None:
             record.fields[name] = value
@@ -137,6 +145,7 @@ def _complete(record: Record, defaults: Mapping[str, str | None]) -> None:
                 f"line {record.line}: {name} must be text, got {record.fields.get(name)!r}",
                 f"Name it in the line, or for all lines that do not with --{name}." if name in _TAXA else None,
             )
+    calls.check_statement(f"line {record.line}", record.fields)
 
 
 def _embed(memory: Graphium, batch: Sequence[Record]) -> None:
@@ -307,4 +316,7 @@ def import_(
     if as_json:
         print_json({"statements": total, "new": new, "deduplicated": total - new, "specimens": len(taxa)})
     else:
-        done(f"{total} statements about {len(taxa)} specimens: {new} new, {total - new} known before")
+        done(
+            f"{counted(total, 'statement')} about {counted(len(taxa), 'specimen')}: "
+            f"{new} new, {total - new} known before"
+        )

@@ -76,6 +76,72 @@ def test_a_bad_line_is_named_and_its_batch_is_not_stored(acme: str, run: Run, li
     assert run("tree", "--json").json == []
 
 
+@pytest.mark.parametrize(("escape", "named"), [("\\u0000", "U+0000"), ("\\ud800", "U+D800")])
+def test_text_that_cannot_be_stored_is_refused_before_it_is_embedded(
+    acme: str, run: Run, escape: str, named: str
+) -> None:
+    line = f'{{"family": "f", "genus": "g", "specimen": "s", "content": "a {escape}"}}'
+    for command in (("ingest", "--jsonl", "-"), ("import", "-")):
+        ran = run(*command, stdin=f"\n{line}\n")
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err.startswith("Error: line 2: content contains "), ran.err
+        assert named in ran.err
+
+
+def test_a_text_without_a_place_is_told_which_options_to_give(acme: str, run: Run) -> None:
+    ran = run("ingest", "A text.", "-g", "meetings")
+    assert ran.code == 2
+    assert "Give --family, --specimen, too" in ran.err
+
+
+def test_a_time_that_is_none_and_a_dsn_that_is_none(acme: str, run: Run) -> None:
+    ran = run("search", "ferry", "--words-only", "--since", "soon")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("Error: --since must be a point in time")
+    ran = run("recall", "--dsn", "garbage")
+    assert ran.code == 3
+    assert ran.err.startswith("Error: the DSN cannot be read")
+
+
+def test_a_principal_keeps_his_scopes_unless_he_names_some(
+    filled: str, db: Database, run: Run, environment: pytest.MonkeyPatch
+) -> None:
+    login = db.login()
+    role = db.cluster.role(login)
+    assert run("principal", "add", role, "--tenant", filled, "--scope", "hr", "--dsn", db.dsn("admin")).code == 0
+    environment.setenv("GRAPHIUM_DSN", db.dsn(login))
+    environment.delenv("GRAPHIUM_SCOPES")
+    assert len(run("recall", "--json").json) == 3
+    assert len(run("recall", "--scope", "", "--json").json) == 2
+    assert len(run("recall", "--scope", "finance", "--json").json) == 2
+    environment.delenv("GRAPHIUM_TENANT")
+    assert len(run("recall", "--json").json) == 3
+    ran = run("recall", "--scope", "hr")
+    assert ran.code == 2
+    assert "without --tenant" in ran.err
+    assert "tenant=" not in ran.err
+
+
+def test_a_principal_who_only_reads_gets_no_hint_about_administration(
+    filled: str, db: Database, run: Run, environment: pytest.MonkeyPatch
+) -> None:
+    login = db.login()
+    role = db.cluster.role(login)
+    assert run("principal", "add", role, "--tenant", filled, "--read-only", "--dsn", db.dsn("admin")).code == 0
+    ran = run("ingest", "--dsn", db.dsn(login), "--jsonl", "-", stdin=json.dumps(LINES[0]))
+    assert ran.code == 4
+    assert "permission denied" in ran.err
+    assert "graphium_admin" not in ran.err
+
+
+def test_a_terminal_in_ascii_gets_escapes(filled: str, graphium: Run) -> None:
+    ran = graphium("recall", PYTHONIOENCODING="ascii")
+    assert (ran.code, ran.err) == (0, "")
+    assert "relationships \\u203a team" in ran.out
+    ran = graphium("classify", "Zoë lives in Oslo.", "--json", PYTHONIOENCODING="ascii")
+    assert ran.json[0]["content"] == "Zoë lives in Oslo."
+
+
 def test_a_file_that_is_not_utf8_is_told(acme: str, run: Run, tmp_path: Path) -> None:
     (tmp_path / "latin1.jsonl").write_bytes('{"content": "é"}'.encode("latin-1"))
     for command in (("ingest", "--jsonl"), ("import",)):

@@ -193,10 +193,15 @@ def test_principals(db: Database, tenant: str, admin: Graphium, embedder: WordEm
     with Graphium(db.dsn(login), embedder=embedder) as memory:
         assert memory.caller().scopes == ("hr",)
         assert len(memory.recall_context()) == 2
-    with Graphium(db.dsn(login), tenant=tenant, scopes=[], embedder=embedder) as memory:  # narrowed to none
-        assert contents(memory.recall_context()) == ["Ferries leave on time."]
+    with Graphium(db.dsn(login), tenant=tenant, embedder=embedder) as memory:  # the tenant named, no scopes: all of his
+        assert memory.caller().scopes == ("hr",)
+        assert len(memory.recall_context()) == 2
+    for scopes in ([], ["finance"]):  # narrowed to none
+        with Graphium(db.dsn(login), tenant=tenant, scopes=scopes, embedder=embedder) as memory:
+            assert memory.caller().scopes == ()
+            assert contents(memory.recall_context()) == ["Ferries leave on time."]
     admin.remove_principal(db.cluster.role(login))
-    with Graphium(db.dsn(login), embedder=embedder) as memory, pytest.raises(psycopg.errors.InsufficientPrivilege):
+    with Graphium(db.dsn(login), embedder=embedder) as memory, pytest.raises(errors.NoTenantError):
         memory.recall_context()
 
 
@@ -311,6 +316,9 @@ def test_a_wrong_address_is_told_at_once() -> None:
     [
         ({"dsn": "", "connection": object()}, "pass one of dsn, connection and pool"),
         ({"scopes": ["hr"]}, "scopes are given without a tenant"),
+        ({"scopes": []}, "scopes are given without a tenant"),
+        ({"connection": object()}, r"connection must be a psycopg\.Connection, got object"),
+        ({"pool": object()}, r"pool must be a psycopg_pool\.ConnectionPool, got object"),
         ({"tenant": "acme", "scopes": "hr"}, "scopes must be a list of texts"),
         ({"tenant": "\x00"}, r"tenant contains U\+0000"),
     ],
@@ -377,6 +385,20 @@ def test_errors_that_no_function_of_the_client_meets(db: Database, sqlstate: str
     assert (raised.value.message, raised.value.hint) == ("message", "hint")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ({"since": "soon"}, "since"),
+        ({"since": "2026-03-01", "until": "2026-13-01"}, "until"),
+        ({"until": "2026-03-01 12:00 Mars/Olympus"}, "until"),
+    ],
+)
+def test_text_that_is_no_time_is_refused_by_name(memory: Graphium, arguments: dict[str, str], name: str) -> None:
+    for call in (memory.recall_context, memory.search_context):
+        with pytest.raises(BadArgumentError, match=f"^{name} must be a point in time"):
+            call(**arguments)  # type: ignore[operator]
+
+
 def test_other_database_errors_stay_what_they_are(memory: Graphium) -> None:
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         memory.create_tenant("another")
@@ -389,6 +411,12 @@ def test_nothing_of_a_failed_ingest_is_stored(memory: Graphium) -> None:
 
 
 # --- asynchronous ---------------------------------------------------------------------------------------------------
+
+
+def test_the_async_client_takes_no_synchronous_connection(app_conn: Connection) -> None:
+    wrong: Any = app_conn
+    with pytest.raises(BadArgumentError, match=r"connection must be a psycopg\.AsyncConnection, got Connection"):
+        AsyncGraphium(connection=wrong, tenant="acme")
 
 
 def test_the_async_client_gives_the_same(db: Database, memory: Graphium, tenant: str) -> None:
