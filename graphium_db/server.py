@@ -66,6 +66,19 @@ class Connection:
     data: str
 
 
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say in one sentence what the operating system refused, and where."""
+    try:
+        yield
+    except OSError as error:
+        where = error.filename2 or error.filename
+        raise ServerError(
+            f"the embedded server cannot use {where}: {error.strerror}" if where else str(error),
+            "Name another directory with --data, or correct this one.",
+        ) from error
+
+
 @dataclass(frozen=True, slots=True)
 class Up:
     """What `up` did: whether it started the server, and what it deployed (nothing when all was there)."""
@@ -96,8 +109,9 @@ def current_data() -> Path:
 
 def remember(data: Path) -> None:
     """Let later commands without a DSN use the server in `data`."""
-    _pointer().parent.mkdir(parents=True, exist_ok=True)
-    _pointer().write_text(f"{data.resolve()}\n", encoding="utf-8")
+    with _told():
+        _pointer().parent.mkdir(parents=True, exist_ok=True)
+        _pointer().write_text(f"{data.resolve()}\n", encoding="utf-8")
 
 
 def saved_connection(data: Path | None = None) -> Connection:
@@ -114,6 +128,10 @@ def saved_connection(data: Path | None = None) -> Connection:
             "no database: no DSN is given and there is no embedded server",
             "Start the embedded one with `graphium up`, or pass a DSN (--dsn, GRAPHIUM_DSN).",
         ) from None
+    except OSError as error:
+        raise ServerError(f"cannot read {data / 'connection.json'}: {error.strerror}", "Pass a DSN instead.") from None
+    except (TypeError, ValueError):
+        raise ServerError(f"{data / 'connection.json'} is damaged", "`graphium up` makes it anew.") from None
     try:
         socket.create_connection(("127.0.0.1", saved.port), timeout=5).close()
     except OSError:
@@ -136,7 +154,7 @@ def up(data: Path | None = None) -> Up:
     from graphium_db.deploy import bootstrap, deploy
 
     cluster = _Cluster.at(data or current_data())
-    with cluster.locked():
+    with _told(), cluster.locked():
         cluster.initialise()
         started = cluster.start()
         with cluster.superuser("postgres") as conn:
@@ -151,8 +169,12 @@ def up(data: Path | None = None) -> Up:
 
 def stop(data: Path | None = None) -> bool:
     """Stop the server in `data`; sessions end, committed work stays. Returns False when it was not running."""
-    cluster = _Cluster.at(data or current_data())
-    with cluster.locked():
+    data = data or current_data()
+    with _told():
+        if not (data.expanduser() / "cluster").is_dir():
+            return False
+    cluster = _Cluster.at(data)
+    with _told(), cluster.locked():
         return cluster.stop()
 
 
@@ -171,11 +193,12 @@ class _Cluster:
         if spec is None or spec.origin is None:
             raise MissingExtraError("server", "the embedded server")
         data = data.expanduser().resolve()
-        data.mkdir(parents=True, exist_ok=True)
         binaries = Path(spec.origin).parent / "pginstall" / "bin"
         account = _server_account()
-        _let_through(account, binaries)
-        _let_through(account, data)
+        with _told():
+            data.mkdir(parents=True, exist_ok=True)
+            _let_through(account, binaries)
+            _let_through(account, data)
         return cls(data, data / "cluster", binaries, account)
 
     @contextmanager
@@ -212,6 +235,8 @@ class _Cluster:
 
     def initialise(self) -> None:
         """Make the cluster when there is none. A half-made one of an interrupted `up` is thrown away."""
+        if self.directory.exists() and not self.directory.is_dir():
+            raise ServerError(f"{self.directory} is no directory", "Move it away, or name another place with --data.")
         if not (self.directory / "PG_VERSION").exists():
             fresh = self.data / "cluster.new"
             shutil.rmtree(fresh, ignore_errors=True)

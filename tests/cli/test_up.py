@@ -120,6 +120,22 @@ def test_a_cluster_of_another_major_version_is_refused(data: Path) -> None:
     (data / "cluster" / "PG_VERSION").unlink()
 
 
+def test_a_directory_that_cannot_be_used_is_told(data: Path, run: Run) -> None:
+    ran = run("up", "--data", "/proc/xyz")
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err.startswith("Error: the embedded server cannot use /proc/xyz")
+    data.mkdir(parents=True)
+    (data / "cluster").write_text("", encoding="utf-8")
+    ran = run("up", "--data", str(data))
+    assert ran.code == 3
+    assert "cluster is no directory" in ran.err
+
+
+def test_stop_makes_nothing(data: Path, run: Run) -> None:
+    assert run("up", "--data", str(data), "--stop").out == "It was not running.\n"
+    assert not data.exists()
+
+
 def test_a_missing_package_is_told_with_its_extra(data: Path, run: Run, environment: pytest.MonkeyPatch) -> None:
     import importlib.util
 

@@ -348,6 +348,8 @@ def test_content_that_is_no_text_is_refused_before_embedding(embedder: WordEmbed
             memory.ingest_context(*HARBOUR, [statement])  # type: ignore[list-item]
     with pytest.raises(errors.BadStatementError, match="U\\+0000"):
         memory.ingest_context(*HARBOUR, ["\x00"])
+    with pytest.raises(BadArgumentError, match=r"query_text contains half of a surrogate pair \(U\+D800\)"):
+        memory.search_families("\ud800")
     assert embedder.texts == []
 
 
