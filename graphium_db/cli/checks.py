@@ -11,6 +11,7 @@ import psycopg
 from graphium_db.client import Graphium
 from graphium_db.deploy import DeployError, Tree, plan
 from graphium_db.deploy.apply import ROLES, vector_schema
+from graphium_db.deploy.plan import BY_HAND
 from graphium_db.deploy.verify import breaches
 from graphium_db.errors import GraphiumError
 
@@ -34,6 +35,8 @@ def run(dsn: str, tenant: str | None) -> list[Finding]:
         findings = [finding for check in (_server, _extensions, _preload) for finding in check(conn)]
         if any(finding.level == "fault" for finding in findings):
             return findings
+        if not _is_deployed(conn):
+            return [*findings, Finding("deployment", "fault", "not deployed", "Run graphium migrate.")]
         for check in (_deployment, _catalog, _age_grants, _application_grants, _login):
             findings += check(conn)
     return findings + (list(_data(dsn, tenant)) if tenant is not None else [])
@@ -75,17 +78,36 @@ def _preload(conn: Connection) -> Iterator[Finding]:
     )
 
 
+def _is_deployed(conn: Connection) -> bool:
+    """Asks the catalog, which everybody may read, and not to_regclass(), which wants USAGE on the schema."""
+    return bool(
+        _one(
+            conn,
+            b"select exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace"
+            b" where n.nspname = 'graphium_private' and c.relname = 'deployed_files')",
+        )
+    )
+
+
 def _deployment(conn: Connection) -> Iterator[Finding]:
     try:
         changes = plan(conn).changes
     except DeployError as error:
         yield Finding("deployment", "warning", f"cannot be compared: {error}")
         return
-    found = ", ".join(change.path for change in changes[:SHOWN]) + (", …" if len(changes) > SHOWN else "")
-    if changes:
-        yield Finding("deployment", "fault", f"{len(changes)} to apply: {found}", "graphium migrate")
+    by_hand = [change.path for change in changes if change.action == BY_HAND]
+    to_apply = [change.path for change in changes if change.action != BY_HAND]
+    if by_hand:
+        found = f"changed by hand since the last migrate: {_some(by_hand)}"
+        yield Finding("deployment", "fault", found, "graphium migrate puts it back.")
+    elif to_apply:
+        yield Finding("deployment", "fault", f"{len(to_apply)} to apply: {_some(to_apply)}", "graphium migrate")
     else:
         yield Finding("deployment", "ok", "up to date")
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (f", and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
 def _catalog(conn: Connection) -> Iterator[Finding]:
@@ -99,17 +121,22 @@ def _catalog(conn: Connection) -> Iterator[Finding]:
 
 def _age_grants(conn: Connection) -> Iterator[Finding]:
     """Cypher runs with the caller's own rights wherever PUBLIC may call AGE's functions."""
-    count = _one(
-        conn,
-        b"select count(*) from pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a"
-        b" where p.pronamespace = 'ag_catalog'::regnamespace and a.grantee = 0 and a.privilege_type = 'EXECUTE'",
-    )
-    yield Finding(
-        "ag_catalog",
-        "fault" if count else "ok",
-        f"everybody may call {count} of its functions" if count else "closed to everybody",
-        "As after `alter extension age update`: a superuser runs db/bootstrap.sql, then graphium migrate.",
-    )
+    remedy = "As after `alter extension age update`: a superuser runs db/bootstrap.sql, then graphium migrate."
+    try:
+        with conn.transaction():
+            conn.execute("set local role graphium_owner")
+            problems = conn.execute("select problem, function from graphium_private._check_cypher_grants()").fetchall()
+    except psycopg.Error as error:
+        yield Finding("ag_catalog", "warning", f"not checked: {str(error).splitlines()[0]}", "graphium migrate")
+        return
+    slow = [function for problem, function in problems if "not marked leakproof" in problem]
+    wrong = [f"{function}: {problem}" for problem, function in problems if "not marked leakproof" not in problem]
+    if wrong:
+        yield Finding("ag_catalog", "fault", _some(wrong), remedy)
+    if slow:
+        yield Finding("ag_catalog", "warning", f"not leakproof, so traversals are slow: {_some(slow)}", remedy)
+    if not problems:
+        yield Finding("ag_catalog", "ok", "our roles may call what they need, and nobody anything else")
 
 
 def _application_grants(conn: Connection) -> Iterator[Finding]:

@@ -118,6 +118,7 @@ def migrate(session: Session, plan_only: bool, bootstrap_only: bool, sql_only: b
         done("Nothing to do.")
     else:
         for verb, paths in (
+            ("changed by hand since the last migrate, put back:", deployed.by_hand),
             ("migrated", deployed.migrations),
             ("applied", deployed.files),
             ("removed", deployed.removed),
@@ -154,8 +155,8 @@ def doctor(session: Session, as_json: bool) -> None:
     else:
         marks = {"ok": Text("✓", "green"), "warning": Text("!", "bold yellow"), "fault": Text("✗", "bold red")}
         table("", "check", "found", rows=([marks[f.level], f.check, shown(f.found)] for f in findings))
-        for finding in findings:
-            if finding.level != "ok" and finding.remedy:
-                say(f"{finding.check}: {finding.remedy}")
+        remedies = {f"{f.check}: {f.remedy}": None for f in findings if f.level != "ok" and f.remedy}
+        for remedy in remedies:
+            say(remedy)
     if any(finding.level == "fault" for finding in findings):
         raise click.exceptions.Exit(6)

@@ -28,7 +28,7 @@ from yoyo import read_migrations
 from yoyo.backends.core.postgresql import PostgresqlPsycopgBackend
 from yoyo.migrations import default_migration_table
 
-from graphium_db.deploy import verify
+from graphium_db.deploy import drift, verify
 from graphium_db.deploy.tree import DeployError, SqlFile, Tree, sha256
 
 log = logging.getLogger("graphium.deploy")
@@ -62,14 +62,18 @@ on conflict (path) do update
 
 @dataclass(frozen=True)
 class Deployed:
-    """What a deploy did: ids of migrations, paths of files applied and of records removed. All empty: nothing to do."""
+    """What a deploy did: ids of migrations, paths of files applied and of records removed. All empty: nothing to do.
+
+    `by_hand`: the objects that somebody had changed since the last deploy, for which every file was applied again.
+    """
 
     migrations: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    by_hand: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.migrations or self.files or self.removed)
+        return bool(self.migrations or self.files or self.removed or self.by_hand)
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ def bootstrap(conn: Connection, tree: Tree | None = None) -> None:
 
 
 def deploy(target: str | Connection, *, tree: Tree | None = None, wait: float = 600) -> Deployed:
-    """Deploy the tree to a bootstrapped database. Running it again changes nothing.
+    """Deploy the tree to a bootstrapped database. Running it again changes nothing, unless somebody changed it by hand.
 
     `target` is a DSN or a connection that is not in a transaction. One deploy at a time per database: others wait up to
     `wait` seconds. Functions and policies go in one transaction together with their records and the verification, so
@@ -111,16 +115,24 @@ def deploy(target: str | Connection, *, tree: Tree | None = None, wait: float = 
         check_server(conn)
         tree.check_released()
         with _lock(conn, wait):
+            with owner_transaction(conn):
+                # Before the migrations, which change the catalog by right.
+                by_hand = drift.differences(conn)
+                again = bool(by_hand) or not drift.known(conn)
+                drift.put_back(conn, by_hand)
             migrated = _migrate(conn, tree)
             with owner_transaction(conn):
                 # A migration may have added tables that policies or loops in repeatable files speak about.
-                todo = pending(conn, tree, everything=bool(migrated))
+                todo = pending(conn, tree, everything=again or bool(migrated))
                 _apply_files(conn, todo.files)
                 _forget_removed(conn, todo.removed, tree)
                 if migrated or todo.files or todo.removed:
                     _record_migrations(conn, tree)
                     verify.check(conn, tree, vector_schema(conn))
-    return Deployed(tuple(migrated), tuple(f.path for f in todo.files), todo.removed)
+                    made = {name for f in tree.repeatables(vector_schema(conn)) for name in f.functions}
+                    drift.refuse_added(by_hand, made)
+                    drift.record(conn)
+    return Deployed(tuple(migrated), tuple(f.path for f in todo.files), todo.removed, tuple(map(str, by_hand)))
 
 
 def pending(conn: Connection, tree: Tree, *, everything: bool = False) -> Pending:

@@ -7,13 +7,18 @@ from dataclasses import dataclass
 import sqlglot
 from sqlglot import expressions as exp
 
-from graphium_db.deploy import apply
+from graphium_db.deploy import apply, drift
 from graphium_db.deploy.tree import Statement, Tree, statements
+
+BY_HAND = "changed by hand"
 
 
 @dataclass(frozen=True)
 class Change:
-    """One file: its path under `db/`, `"migration" | "apply" | "removed"`, and what its statements do."""
+    """One file: its path under `db/`, `"migration" | "apply" | "removed"`, and what its statements do.
+
+    With `"changed by hand"`, `path` is an object of the database that is not as the last deploy left it.
+    """
 
     path: str
     action: str
@@ -47,12 +52,14 @@ def plan(target: str | apply.Connection, *, tree: Tree | None = None) -> Plan:
         tree.check_released()
         with apply.owner_transaction(conn):
             # Pending migrations make every repeatable file run again: see deploy().
+            by_hand = drift.differences(conn)
             todo = apply.pending(conn, tree)
-            if todo.migrations:
+            if todo.migrations or by_hand or not drift.known(conn):
                 todo = apply.pending(conn, tree, everything=True)
     paths = {p.stem: p for p in tree.migrations()}
     return Plan(
-        tuple(
+        tuple(Change(str(d), BY_HAND, (d.remedy,) if d.remedy else ()) for d in by_hand)
+        + tuple(
             Change(f"migrations/{paths[m].name}", "migration", _describe(paths[m].read_text("utf-8")))
             for m in todo.migrations
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from yoyo.migrations import get_migration_hash
 
+from graphium_db.deploy import drift
 from graphium_db.deploy.apply import RECORDS
 from graphium_db.deploy.tree import Tree, sha256
 
@@ -80,7 +81,7 @@ def sql(vector_schema: str = "public", tree: Tree | None = None) -> str:
             _AS_OWNER,
             _record(file.path, file.sha256, file.functions),
         ]
-    parts += ["\ncommit;\n"]
+    parts += ["\n-- ===== the catalog as it is left\n", drift.RECORD, "\ncommit;\n"]
     return "".join(parts)
 
 

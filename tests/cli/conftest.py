@@ -13,10 +13,11 @@ import pytest
 
 from graphium_db import server
 from graphium_db.cli import main
+from tests.deploy.conftest import blank
 from tests.support.databases import Database
 from tests.support.shared import db, tenant
 
-__all__ = ["acme", "db", "environment", "filled", "graphium", "run", "tenant"]
+__all__ = ["acme", "blank", "db", "environment", "filled", "graphium", "run", "tenant"]
 
 ROOT = Path(__file__).resolve().parents[2]
 LINES = [

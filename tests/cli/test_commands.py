@@ -52,7 +52,7 @@ def test_migrate(db: Database, run: Run) -> None:
     assert run("migrate", "--plan", "--dsn", dsn).out == "Nothing to do.\n"
     assert run("migrate", "--plan", "--dsn", dsn, "--json").json == {"changes": []}
     assert run("migrate", "--dsn", dsn).out == "Nothing to do.\n"
-    assert run("migrate", "--dsn", dsn, "--json").json == {"migrations": [], "files": [], "removed": []}
+    assert run("migrate", "--dsn", dsn, "--json").json == {"migrations": [], "files": [], "removed": [], "by_hand": []}
     assert "create or replace function graphium.search_context" in run("migrate", "--sql").out
     assert run("migrate", "--sql", "--plan").code == 2
     assert "create extension if not exists age" in run("migrate", "--bootstrap").out
@@ -86,9 +86,43 @@ def test_doctor_finds_nothing_then_something(db: Database, run: Run) -> None:
         superuser.execute('revoke execute on function ag_catalog.age_tail(variadic "any") from public')
     assert ran.code == 6
     faults = {finding["check"]: finding["found"] for finding in ran.json if finding["level"] == "fault"}
-    assert set(faults) == {"row-level security", "table grants", "ag_catalog"}
+    assert set(faults) == {"deployment", "row-level security", "table grants", "ag_catalog"}
+    assert faults["deployment"] == (
+        "changed by hand since the last migrate: grant insert on table graphium.kg_statements to graphium_app (added), "
+        "row security of graphium.kg_statements (changed)"
+    )
+    assert faults["ag_catalog"] == 'ag_catalog.age_tail("any"): everybody may execute it, and should not'
     assert "kg_statements" in faults["row-level security"]
     assert faults["table grants"] == "insert on graphium.kg_statements to graphium_app"
+
+
+def test_doctor_on_a_database_without_graphium(blank: Callable[..., Database], run: Run) -> None:
+    db = blank()
+    ran = run("doctor", "--dsn", db.dsn("deployer"), "--json")
+    assert ran.code == 6
+    assert [(f["check"], f["found"], f["remedy"]) for f in ran.json if f["level"] == "fault"] == [
+        ("deployment", "not deployed", "Run graphium migrate.")
+    ]
+
+
+def test_a_policy_opened_by_hand_is_noticed_and_closed(db: Database, run: Run) -> None:
+    dsn = db.dsn("deployer")
+    superuser = db.connect()
+    opened = "policy tenant_and_scope_isolation on graphium.kg_statements (changed)"
+    expression = "select qual from pg_policies where tablename = 'kg_statements' and policyname ^@ 'tenant'"
+    before = superuser.execute(expression.encode()).fetchone()
+    superuser.execute("alter policy tenant_and_scope_isolation on graphium.kg_statements using (true)")
+    superuser.execute("alter table graphium.kg_statements disable row level security")
+    superuser.execute("alter table graphium.kg_embeddings disable row level security")
+    doctor = run("doctor", "--dsn", dsn)
+    assert doctor.code == 6
+    assert doctor.err.count("graphium migrate repairs policies and functions.") == 1
+    assert opened in " ".join(f["found"] for f in run("doctor", "--dsn", dsn, "--json").json)
+    assert run("migrate", "--plan", "--dsn", dsn).out.startswith(f"changed by hand {opened}\n")
+    assert f"changed by hand since the last migrate, put back: {opened}\n" in run("migrate", "--dsn", dsn).out
+    assert superuser.execute(expression.encode()).fetchone() == before
+    assert run("migrate", "--dsn", dsn).out == "Nothing to do.\n"
+    assert run("doctor", "--dsn", dsn).code == 0
 
 
 @pytest.mark.damages_on_purpose

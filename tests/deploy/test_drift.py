@@ -1,0 +1,100 @@
+"""What was changed by hand after a deploy: noticed by the plan, put back by the next deploy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from graphium_db import deploy
+from graphium_db.deploy import Deployed, DeployError
+from graphium_db.deploy.snapshot import snapshot
+from tests.deploy.conftest import FUNCTION, SmallTree
+from tests.support.databases import Database
+
+Blank = Callable[..., Database]
+ALL = ("functions/010_f.sql", "policies/010_p.sql")
+POLICY = "policy tenant_and_scope_isolation on graphium.t"
+
+
+@pytest.mark.parametrize(
+    ("by_hand", "noticed"),
+    [
+        ("alter policy tenant_and_scope_isolation on graphium.t using (true)", [f"{POLICY} (changed)"]),
+        ("drop policy tenant_and_scope_isolation on graphium.t", [f"{POLICY} (gone)"]),
+        ("create policy all_see on graphium.t using (true)", ["policy all_see on graphium.t (added)"]),
+        ("alter table graphium.t disable row level security", ["row security of graphium.t (changed)"]),
+        ("alter table graphium.t no force row level security", ["row security of graphium.t (changed)"]),
+        ("drop function graphium.f()", ["function graphium.f() (gone)"]),
+        ("alter function graphium.f() security definer", ["function graphium.f() (changed)"]),
+        ("create or replace function graphium.f() returns int language sql return 2", ["function graphium.f() (changed)"]),
+        ("grant execute on function graphium.f() to public", ["grant execute on routine graphium.f() to public (added)"]),
+        ("grant insert on graphium.t to graphium_app", ["grant insert on table graphium.t to graphium_app (added)"]),
+        ("grant update (note) on graphium.t to public", ["grant update (note) on table graphium.t to public (added)"]),
+        ("revoke select on graphium.t from graphium_reader", ["grant select on table graphium.t to graphium_reader (gone)"]),
+        ("grant select on graphium.t to graphium_reader with grant option",
+         ["grant select on table graphium.t to graphium_reader (changed)"]),
+    ],
+)  # fmt: skip
+def test_is_noticed_and_put_back(blank: Blank, small: SmallTree, by_hand: str, noticed: list[str]) -> None:
+    db = blank()
+    dsn = db.dsn("deployer")
+    small.write("migrations/0002_g.sql", "grant select on graphium.t to graphium_reader;")
+    deploy.deploy(dsn, tree=small)
+    before = snapshot(db.connect())
+    db.connect().execute(by_hand.encode())
+    changes = deploy.plan(dsn, tree=small).changes
+    assert [c.path for c in changes if c.action == "changed by hand"] == noticed
+    assert [c.path for c in changes if c.action == "apply"] == list(ALL)
+    assert deploy.deploy(dsn, tree=small) == Deployed((), ALL, (), tuple(noticed))
+    assert snapshot(db.connect()) == before
+    assert deploy.deploy(dsn, tree=small) == Deployed()
+
+
+def test_is_put_back_although_there_is_a_migration_to_apply(blank: Blank, small: SmallTree) -> None:
+    db = blank()
+    deploy.deploy(db.dsn("deployer"), tree=small)
+    db.connect().execute("grant insert on graphium.t to graphium_app")
+    small.write("migrations/0002_g.sql", "grant select on graphium.t to graphium_app;")
+    assert deploy.deploy(db.dsn("deployer"), tree=small).migrations == ("0002_g",)
+    assert db.connect().execute(
+        "select has_table_privilege('graphium_app', 'graphium.t', 'insert'), has_table_privilege('graphium_app', 'graphium.t', 'select')"
+    ).fetchone() == (False, True)
+    assert deploy.deploy(db.dsn("deployer"), tree=small) == Deployed()
+
+
+def test_a_migration_before_a_broken_file_is_not_taken_for_a_hand(blank: Blank, small: SmallTree) -> None:
+    db = blank()
+    deploy.deploy(db.dsn("deployer"), tree=small)
+    small.write("migrations/0002_g.sql", "grant select on graphium.t to graphium_app;")
+    small.write("functions/010_f.sql", FUNCTION + "select no_such_column;")
+    with pytest.raises(DeployError, match="no_such_column"):
+        deploy.deploy(db.dsn("deployer"), tree=small)
+    small.write("functions/010_f.sql", FUNCTION)
+    assert deploy.deploy(db.dsn("deployer"), tree=small) == Deployed((), ALL)
+    assert db.connect().execute("select has_table_privilege('graphium_app', 'graphium.t', 'select')").fetchone() == (
+        True,
+    )
+
+
+def test_a_function_added_by_hand_is_refused(blank: Blank, small: SmallTree) -> None:
+    db = blank()
+    deploy.deploy(db.dsn("deployer"), tree=small)
+    admin = db.connect()
+    admin.execute("set role graphium_owner")
+    admin.execute(FUNCTION.replace("graphium.f", "graphium.g").encode())
+    with pytest.raises(DeployError, match=r"drop function graphium\.g\(\);"):
+        deploy.deploy(db.dsn("deployer"), tree=small)
+
+
+def test_what_changes_rightly_is_no_alarm(db: Database) -> None:
+    login = db.cluster.role(db.login("graphium_app"))
+    admin = db.connect("admin")
+    admin.execute("select graphium.create_tenant('drift-test')")
+    superuser = db.connect()
+    superuser.execute(f"grant select on graphium.kg_statements to {login}".encode())
+    superuser.execute("create index on graphium.kg_statements (created_at)")
+    try:
+        assert deploy.deploy(db.dsn("deployer")) == Deployed()
+    finally:
+        admin.execute("select graphium.drop_tenant('drift-test')")
