@@ -57,8 +57,8 @@ begin
     v_text := translate(v_text, U&'\2018\2019\201A\201B\201C\201D\201E\201F\00AB\00BB\2010\2011\2012\2013\2212',
                                 $$''''""""""-----$$);
   end if;
+  v_text := regexp_replace(v_text, '[\u2014\u2015]+', ' - ', 'g');
   v_text := btrim(regexp_replace(v_text, '[\u0009-\u000D\u0020\u0085\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000]+', ' ', 'g'), ' ');
-  v_text := btrim(regexp_replace(v_text, ' ?[\u2014\u2015]+ ?', ' - ', 'g'), ' ');
   -- a mark that stands alone (git add .) is a word, not punctuation
   v_stripped := regexp_replace(v_text, U&'([^ .!\3002\FF0E\FF01\0964])[.!\3002\FF0E\FF01\0964]+$', '\1');
 

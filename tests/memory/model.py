@@ -67,8 +67,8 @@ def fold(text: str) -> str:
     text = "".join(
         "'" if c in SINGLE_QUOTES else '"' if c in DOUBLE_QUOTES else "-" if c in DASHES else c for c in text
     )
-    tokens = "".join(" " if c in WHITE_SPACE else c for c in text).split(" ")
-    text = re.sub(f" ?[{EM_DASHES}]+ ?", " - ", " ".join(t for t in tokens if t)).strip(" ")
+    text = re.sub(f"[{EM_DASHES}]+", " - ", text)
+    text = " ".join(t for t in "".join(" " if c in WHITE_SPACE else c for c in text).split(" ") if t)
     bare = text.rstrip(FINAL_MARKS)
     if bare and bare[-1] != " ":
         text = bare

@@ -6,7 +6,7 @@ import sys
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.memory.model import (
@@ -135,6 +135,7 @@ special = st.sampled_from(
 texts = st.lists(st.one_of(special, special, known, st.just(" ")), max_size=24).map("".join)
 
 
+@example(["\u2014\t\u2014"])
 @given(st.lists(texts, min_size=1, max_size=40))
 @settings(max_examples=150)
 def test_agrees_with_python(boss: Connection, batch: list[str]) -> None:
