@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.support.databases import Cluster, Connection, Database
 from tests.support.server import running_server
+
+# A run says the same as the run before it. To look for new cases: pytest --hypothesis-profile=default
+settings.register_profile("the same cases every time", derandomize=True)
+settings.load_profile("the same cases every time")
 
 
 @pytest.fixture(scope="session")
