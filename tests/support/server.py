@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import secrets
@@ -103,6 +104,7 @@ def _embedded() -> Iterator[str]:
             yield str(server.get_uri())
         finally:
             server.cleanup()
+            atexit.unregister(server._cleanup)  # it would make its lock file, and with it the folder, anew
 
 
 def _roomy() -> str | None:
