@@ -16,6 +16,8 @@ from datetime import date, datetime, timezone
 from typing import Any, Generic, NoReturn, TypeVar
 from uuid import UUID
 
+import pgvector
+
 from graphium_db import models
 from graphium_db.errors import BadArgumentError, BadEmbeddingError, BadStatementError, GraphiumError
 from graphium_db.models import StatementInput, SymbiosisEnd, Vector
@@ -146,16 +148,15 @@ def _moment(name: str, value: Moment | None, error: type[GraphiumError] = BadArg
 
 
 def vector_text(embedding: Vector) -> str:
-    """pgvector's text form, nine significant digits: what a 32-bit float holds. In JSON it is read three times faster
-    than an array of numbers.
+    """pgvector's text form, in single precision, which is what the database stores. In JSON it is read three times
+    faster than an array of numbers.
 
     Raises:
         BadEmbeddingError: an element is not a number. NaN, infinity, wrong dimensions are the database's to refuse.
     """
     try:
-        values = tuple(embedding.tolist() if hasattr(embedding, "tolist") else embedding)
-        return "[" + ("%.9g," * len(values))[:-1] % values + "]"
-    except (TypeError, ValueError):
+        return pgvector.Vector(embedding.tolist() if hasattr(embedding, "tolist") else list(embedding)).to_text()
+    except (TypeError, ValueError, OverflowError):
         raise BadEmbeddingError("the embedding must be a list of numbers") from None
 
 

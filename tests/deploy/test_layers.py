@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "graphium_db"
@@ -50,3 +51,23 @@ def test_layers() -> None:
             if other in RANK and RANK[other] <= RANK[module] and not side_by_side:
                 wrong.append(f"{path.relative_to(PACKAGE.parent)} imports graphium_db.{other}")
     assert wrong == []
+
+
+def test_every_package_of_a_plain_install_is_used() -> None:
+    text = (PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^dependencies = \[\n(.*?)^\]", text, re.DOTALL | re.MULTILINE)
+    wanted = {name.removesuffix("-migrations") for name in re.findall(r'^    "([a-z-]+)', block, re.MULTILINE)}
+    imported = {
+        name.split(".")[0]
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert {"psycopg", "pgvector", "yoyo", "sqlglot"} <= wanted
+    assert wanted <= imported
