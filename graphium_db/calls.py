@@ -443,6 +443,26 @@ def set_required_scopes(kind: str, id: UUID | str, required_scopes: Sequence[str
     )
 
 
+_SET_MANY_REQUIRED_SCOPES = _sql(
+    "set_many_required_scopes", kind="text", ids="uuid[]", required_scopes="text[]", cascade="bool"
+)
+
+
+def set_many_required_scopes(
+    kind: str, ids: Sequence[UUID | str], required_scopes: Sequence[str], cascade: bool = False
+) -> Call[int]:
+    return Call(
+        _SET_MANY_REQUIRED_SCOPES,
+        {
+            "kind": checked_text("kind", kind),
+            "ids": [_uuid("ids", id) for id in ids],
+            "required_scopes": _texts("required_scopes", required_scopes),
+            "cascade": cascade,
+        },
+        _scalar,
+    )
+
+
 _CYPHER = _sql("cypher", query="text", params="jsonb")
 
 

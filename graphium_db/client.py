@@ -273,6 +273,16 @@ class Graphium:
         """Change the audience of a family, specimen or statement, with `cascade` of all below it. Returns how many."""
         return self._run(calls.set_required_scopes(kind, id, required_scopes, cascade))
 
+    def set_many_required_scopes(
+        self,
+        kind: TaxonKind | Literal["statement"],
+        ids: Sequence[UUID | str],
+        required_scopes: Sequence[str],
+        cascade: bool = False,
+    ) -> int:
+        """Like :meth:`set_required_scopes` for several at once: all of them or, when one is not found, none."""
+        return self._run(calls.set_many_required_scopes(kind, ids, required_scopes, cascade))
+
     def cypher(self, query: str, params: Mapping[str, Any] | None = None) -> list[Any]:
         """Read the tenant's graph: `MATCH (f:Family)-[:HAS_GENUS]->(g) WHERE f.name = $name RETURN g`.
 

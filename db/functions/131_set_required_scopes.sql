@@ -1,84 +1,126 @@
--- Changes the audience of a family, a specimen or a statement; with cascade also of what is inside it, as far as the
--- caller sees it. Returns how many rows got another audience. An edit after which the caller could not see the row is
--- refused (MG006), a row that is missing or hidden is not found (MG007). Summaries, vectors' copies and the graph follow
--- in the same transaction. Statements whose audiences become equal are not merged afterwards.
--- Lock order: the family first, like every writer.
+-- Changes the audience of families, specimens or statements; with cascade also of what is inside them, as far as the
+-- caller sees it. Returns how many rows got another audience. All or nothing: an edit after which the caller could not
+-- see a row is refused (MG006), an id that is missing or hidden is not found (MG007). Summaries, vectors' copies, words
+-- and the graph follow in the same transaction, and graphium.scope_edits says who did it. Statements whose audiences
+-- become equal are not merged afterwards.
+-- Lock order: the families by id first, like every writer.
 --
 -- example:
 --   select graphium.set_caller('acme');
---   select count(graphium.set_required_scopes('statement', statement_id, '{}')) from graphium.recall_context(page_size => 1);
+--   select graphium.set_required_scopes('statement', statement_id, '{}') from graphium.recall_context(page_size => 1);
+--   select graphium.set_many_required_scopes('statement', array(select statement_id from graphium.recall_context(specimen => 'Ada')), '{hr}');
+--   select graphium.set_many_required_scopes('statement', array(select statement_id from graphium.recall_context(specimen => 'Ada')), '{}');
 set local role graphium_owner;
 
-create or replace function graphium.set_required_scopes(kind text, id uuid, required_scopes text[], cascade boolean = false) returns int
-  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
-as $set_required_scopes$
-#variable_conflict use_column
+-- The families of rows that the caller sees. Missing and hidden ones are not found, in the same words.
+create or replace function graphium_private._families_of(p_tenant_id uuid, p_kind text, p_ids uuid[]) returns uuid[]
+  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
+as $families_of$
 declare
-  c_kind constant text := lower(set_required_scopes.kind);
-  c_id constant uuid := set_required_scopes.id;
-  v_tenant_id uuid := graphium_private._require_writer();
-  v_scopes text[];
-  v_family_id uuid;
+  v_families uuid[];
+  v_missing bigint;
+  v_first_missing uuid;
+begin
+  with seen as (
+    select f.id, f.id as family_id from graphium.dh_families f where p_kind = 'family' and f.tenant_id = p_tenant_id and f.id = any (p_ids)
+    union all
+    select g.id, g.family_id from graphium.dh_genera g where p_kind = 'genus' and g.tenant_id = p_tenant_id and g.id = any (p_ids)
+    union all
+    select s.id, s.family_id from graphium.dh_specimens s where p_kind = 'specimen' and s.tenant_id = p_tenant_id and s.id = any (p_ids)
+    union all
+    select s.id, s.family_id from graphium.kg_statements s where p_kind = 'statement' and s.tenant_id = p_tenant_id and s.id = any (p_ids)
+  )
+  select array_agg(distinct s.family_id), count(*) filter (where s.id is null),
+         (array_agg(i.id order by i.n) filter (where s.id is null))[1]
+    into v_families, v_missing, v_first_missing
+    from unnest(p_ids) with ordinality as i(id, n)
+    left join seen s on s.id = i.id;
+  if v_missing > 0 then
+    perform graphium_private._raise_error('MG007', format('id: no %s with the id %s', p_kind, coalesce(v_first_missing::text, 'NULL')),
+      'graphium.context_tree() and graphium.recall_context() list ids.');
+  end if;
+  return coalesce(v_families, '{}');
+end
+$families_of$;
+comment on function graphium_private._families_of(uuid, text, uuid[]) is 'The families of rows that the caller sees; MG007 when one of them is missing or hidden.';
+revoke all on function graphium_private._families_of(uuid, text, uuid[]) from public;
+
+create or replace function graphium_private._family_of(p_tenant_id uuid, p_kind text, p_id uuid) returns uuid
+  language sql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
+as $family_of$
+  select (graphium_private._families_of(p_tenant_id, p_kind, array[p_id]))[1]
+$family_of$;
+comment on function graphium_private._family_of(uuid, text, uuid) is 'The family of one row that the caller sees; MG007 when it is missing or hidden.';
+revoke all on function graphium_private._family_of(uuid, text, uuid) from public;
+
+create or replace function graphium_private._edit_scopes(p_tenant_id uuid, p_kind text, p_ids uuid[], p_scopes text[], p_cascade boolean) returns int
+  language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
+as $edit_scopes$
+declare
+  v_scopes text[] := graphium_private._clean_scopes(p_scopes, 'required_scopes');
+  v_families uuid[];
   v_rows int;
   v_changed int := 0;
 begin
-  if set_required_scopes.required_scopes is null then
+  if p_scopes is null then
     perform graphium_private._raise_error('MG008', 'required_scopes must not be NULL', 'Give an array of scopes; ''{}'' opens it to everyone in the tenant.');
   end if;
-  v_scopes := graphium_private._clean_scopes(set_required_scopes.required_scopes, 'required_scopes');
-  if c_kind is null or c_kind not in ('family', 'specimen', 'statement') then
-    perform graphium_private._raise_error('MG008', format('kind must be family, specimen or statement, got %s', coalesce(quote_literal(kind), 'NULL')), 'A genus follows its family.');
+  if p_kind is null or p_kind not in ('family', 'specimen', 'statement') then
+    perform graphium_private._raise_error('MG008', format('kind must be family, specimen or statement, got %s', coalesce(quote_literal(p_kind), 'NULL')), 'A genus follows its family.');
   end if;
 
-  v_family_id := graphium_private._family_of(v_tenant_id, c_kind, c_id);
-  perform graphium_private._lock_families(v_tenant_id, array[v_family_id]);
-  perform graphium_private._family_of(v_tenant_id, c_kind, c_id); -- still there, now that nobody else can touch it?
+  v_families := graphium_private._families_of(p_tenant_id, p_kind, p_ids);
+  perform graphium_private._lock_families(p_tenant_id, v_families);
+  perform graphium_private._families_of(p_tenant_id, p_kind, p_ids); -- still there, now that nobody else can touch them?
   perform graphium_private._require_held(v_scopes, 'required_scopes');
 
-  if c_kind = 'family' then
+  if p_kind = 'family' then
     update graphium.dh_families f set required_scopes = v_scopes
-     where f.tenant_id = v_tenant_id and f.id = c_id and f.required_scopes <> v_scopes;
+     where f.tenant_id = p_tenant_id and f.id = any (p_ids) and f.required_scopes <> v_scopes;
     get diagnostics v_rows = row_count;
     v_changed := v_changed + v_rows;
   end if;
-  if c_kind = 'specimen' or (c_kind = 'family' and cascade) then
+  if p_kind = 'specimen' or (p_kind = 'family' and p_cascade) then
     update graphium.dh_specimens s set required_scopes = v_scopes
-     where s.tenant_id = v_tenant_id and s.family_id = v_family_id and (c_kind = 'family' or s.id = c_id) and s.required_scopes <> v_scopes;
+     where s.tenant_id = p_tenant_id and s.family_id = any (v_families) and (p_kind = 'family' or s.id = any (p_ids)) and s.required_scopes <> v_scopes;
     get diagnostics v_rows = row_count;
     v_changed := v_changed + v_rows;
   end if;
-  if c_kind = 'statement' or cascade then
+  if p_kind = 'statement' or p_cascade then
     update graphium.kg_statements s set required_scopes = v_scopes
-     where s.tenant_id = v_tenant_id and s.family_id = v_family_id
-       and (c_kind = 'family' or (c_kind = 'specimen' and s.specimen_id = c_id) or (c_kind = 'statement' and s.id = c_id))
+     where s.tenant_id = p_tenant_id and s.family_id = any (v_families)
+       and (p_kind = 'family' or (p_kind = 'specimen' and s.specimen_id = any (p_ids)) or (p_kind = 'statement' and s.id = any (p_ids)))
        and s.required_scopes <> v_scopes;
     get diagnostics v_rows = row_count;
     v_changed := v_changed + v_rows;
   end if;
   return v_changed;
 end
+$edit_scopes$;
+comment on function graphium_private._edit_scopes(uuid, text, uuid[], text[], boolean) is 'The steps of both set_required_scopes functions: check, lock, check again, write.';
+revoke all on function graphium_private._edit_scopes(uuid, text, uuid[], text[], boolean) from public;
+
+create or replace function graphium.set_many_required_scopes(kind text, ids uuid[], required_scopes text[], cascade boolean = false) returns int
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+as $set_many_required_scopes$
+begin
+  if ids is null then
+    perform graphium_private._raise_error('MG008', 'ids must not be NULL', 'Give an array of ids; ''{}'' changes nothing.');
+  end if;
+  return graphium_private._edit_scopes(graphium_private._require_writer(), lower(kind), ids, required_scopes, cascade);
+end
+$set_many_required_scopes$;
+comment on function graphium.set_many_required_scopes(text, uuid[], text[], boolean) is
+  'set_required_scopes() for many families, specimens or statements at once: all of them or none. Returns how many rows changed.';
+revoke all on function graphium.set_many_required_scopes(text, uuid[], text[], boolean) from public;
+grant execute on function graphium.set_many_required_scopes(text, uuid[], text[], boolean) to graphium_user;
+
+create or replace function graphium.set_required_scopes(kind text, id uuid, required_scopes text[], cascade boolean = false) returns int
+  language sql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+as $set_required_scopes$
+  select graphium_private._edit_scopes(graphium_private._require_writer(), lower(kind), array[id], required_scopes, cascade)
 $set_required_scopes$;
 comment on function graphium.set_required_scopes(text, uuid, text[], boolean) is
   'Sets who may see a family, specimen or statement (with cascade: and what the caller sees inside it), and returns how many rows changed.';
 revoke all on function graphium.set_required_scopes(text, uuid, text[], boolean) from public;
 grant execute on function graphium.set_required_scopes(text, uuid, text[], boolean) to graphium_user;
-
-create or replace function graphium_private._family_of(p_tenant_id uuid, p_kind text, p_id uuid) returns uuid
-  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
-as $family_of$
-declare
-  v_family_id uuid := case p_kind
-    when 'family' then (select f.id from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = p_id)
-    when 'genus' then (select g.family_id from graphium.dh_genera g where g.tenant_id = p_tenant_id and g.id = p_id)
-    when 'specimen' then (select s.family_id from graphium.dh_specimens s where s.tenant_id = p_tenant_id and s.id = p_id)
-    when 'statement' then (select s.family_id from graphium.kg_statements s where s.tenant_id = p_tenant_id and s.id = p_id)
-  end;
-begin
-  if v_family_id is null then
-    perform graphium_private._raise_error('MG007', format('id: no %s with the id %s', p_kind, coalesce(p_id::text, 'NULL')), 'graphium.context_tree() and graphium.recall_context() list ids.');
-  end if;
-  return v_family_id;
-end
-$family_of$;
-comment on function graphium_private._family_of(uuid, text, uuid) is 'The family of a row that the caller sees; MG007 for one that is missing or hidden, in the same words.';
-revoke all on function graphium_private._family_of(uuid, text, uuid) from public;

@@ -8,11 +8,15 @@ drop policy if exists tenant_and_scope_isolation on graphium.tenants;
 create policy tenant_and_scope_isolation on graphium.tenants
   using (id = (select graphium_private.caller_tenant_id()));
 
--- Bindings of login roles are for the tenant's admins.
+-- Bindings of login roles are for the tenant's admins, and so is the record of who changed which audience.
 drop policy if exists tenant_and_scope_isolation on graphium.principals;
 create policy tenant_and_scope_isolation on graphium.principals
   using (tenant = (select t.slug from graphium.tenants t where t.id = (select graphium_private.caller_tenant_id()))
          and (select graphium_private.caller_scopes()) is null);
+
+drop policy if exists tenant_and_scope_isolation on graphium.scope_edits;
+create policy tenant_and_scope_isolation on graphium.scope_edits
+  using (tenant_id = (select graphium_private.caller_tenant_id()) and (select graphium_private.caller_scopes()) is null);
 
 drop policy if exists tenant_and_scope_isolation on graphium.dh_families;
 create policy tenant_and_scope_isolation on graphium.dh_families

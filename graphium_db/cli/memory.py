@@ -252,26 +252,32 @@ def forget(session: Session, statement_ids: tuple[UUID, ...], as_json: bool) -> 
     short_help="Change who may see something.",
     epilog=examples(
         """
-graphium scopes statement 0199e3a0-6a0b-7c3e-9d53-0c9f5d2f7a11 --open
-graphium scopes family 0199e3a0-5b11-7d8f-8f0a-2b9f0c4d1e22 --cascade \\
-  --required-scope hr
+graphium scopes statement --open 0199e3a0-6a0b-7c3e-9d53-0c9f5d2f7a11
+graphium scopes family --cascade --required-scope hr \\
+  0199e3a0-5b11-7d8f-8f0a-2b9f0c4d1e22
 """
     ),
 )
 @click.argument("kind", type=click.Choice(["family", "specimen", "statement"]))
-@click.argument("id", type=click.UUID)
+@click.argument("ids", nargs=-1, required=True, type=click.UUID, metavar="ID...")
 @click.option("--required-scope", "required_scopes", multiple=True, help="Who may see it from now on; repeatable.")
 @click.option("--open", "is_open", is_flag=True, help="Everyone in the tenant may see it from now on.")
 @click.option("--cascade", is_flag=True, help="All below it, too.")
 @caller_options
 def scopes(
-    session: Session, kind: Any, id: UUID, required_scopes: tuple[str, ...], is_open: bool, cascade: bool, as_json: bool
+    session: Session,
+    kind: Any,
+    ids: tuple[UUID, ...],
+    required_scopes: tuple[str, ...],
+    is_open: bool,
+    cascade: bool,
+    as_json: bool,
 ) -> None:
-    """Change who may see a family, a specimen or a statement (tree --ids shows the ids)."""
+    """Change who may see families, specimens or statements (tree --ids, recall --ids show ids): all of them or none."""
     if bool(required_scopes) == is_open:
         raise click.UsageError("Give --required-scope or --open, one of them.")
     with session.memory() as memory:
-        changed = memory.set_required_scopes(kind, id, required_scopes, cascade)
+        changed = memory.set_many_required_scopes(kind, ids, required_scopes, cascade)
     if as_json:
         print_json({"changed": changed})
     else:
