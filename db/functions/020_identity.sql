@@ -5,14 +5,47 @@
 --   2. a member of graphium_admin names a tenant in the setting graphium.tenant and holds all of its scopes
 --   3. a member of graphium_app names tenant and scopes (graphium.tenant, graphium.scopes)
 --   4. anyone else is nobody. So is a blank or unknown tenant: everything fails closed.
+-- Behind a pooler a setting can be the last client's. A login with graphium.pooled = on (docs/poolers.md) is therefore
+-- nobody in 2 and 3 unless set_caller() named exactly these settings in this very transaction. A principal's narrowing
+-- counts wherever it comes from: it can only show less.
 -- Keeper-owned: a policy helper that read the tables it protects would recurse.
 set local role graphium_keeper;
+
+-- These two are inlined: bodies parsed when they are made, and no SET.
+-- The moment stands for the transaction: in a parallel worker it is the leader's, as a process id would not be.
+create or replace function graphium_private._caller_mark(p_tenant text, p_scopes text) returns text
+  language sql stable parallel safe security invoker
+  return row(extract(epoch from transaction_timestamp()), p_tenant, p_scopes)::text;
+comment on function graphium_private._caller_mark(text, text) is
+  'What set_caller() leaves in the setting graphium.named: which transaction it named which settings for.';
+revoke all on function graphium_private._caller_mark(text, text) from public;
+
+create or replace function graphium_private._is_pooled() returns boolean
+  language sql stable parallel safe security invoker
+  return lower(coalesce(current_setting('graphium.pooled', true), '')) not in ('', 'off', 'false', 'no', '0');
+comment on function graphium_private._is_pooled() is 'Whether graphium.pooled is on; a word that is no boolean counts as on.';
+revoke all on function graphium_private._is_pooled() from public;
+
+create or replace function graphium_private._parse_scopes(p_setting text) returns text[]
+  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
+as $parse_scopes$
+begin
+  if not pg_input_is_valid(p_setting, 'text[]') then
+    perform graphium_private._raise_error('MG008', 'graphium.scopes is not a list of scopes',
+      'Let graphium.set_caller() write it, or write it as in: set graphium.scopes = ''{hr,legal}''.');
+  end if;
+  return p_setting::text[];
+end
+$parse_scopes$;
+comment on function graphium_private._parse_scopes(text) is 'The scopes in the text of a setting, or MG008.';
+revoke all on function graphium_private._parse_scopes(text) from public;
 
 create or replace function graphium_private._resolve_caller(out tenant_id uuid, out tenant text, out scopes text[], out role text, out source text, out read_only boolean)
   language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
 as $resolve_caller$
 declare
   v_narrowed text := nullif(current_setting('graphium.scopes', true), '');
+  v_named text[];
 begin
   select t.id, t.slug, p.scopes, 'principal', 'principals', p.read_only
     into tenant_id, tenant, scopes, role, source, read_only
@@ -21,7 +54,8 @@ begin
    where p.role_name = session_user;
   if found then
     if v_narrowed is not null then
-      scopes := array(select s from unnest(scopes) as s where s = any (v_narrowed::text[]) order by s collate "C");
+      v_named := graphium_private._parse_scopes(v_narrowed);
+      scopes := array(select s from unnest(scopes) as s where s = any (v_named) order by s collate "C");
     end if;
     return;
   end if;
@@ -31,7 +65,8 @@ begin
   elsif pg_has_role(session_user, 'graphium_app', 'member') then
     role := 'app';
   end if;
-  if role is not null then
+  if role is not null and (not graphium_private._is_pooled() or current_setting('graphium.named', true)
+       = graphium_private._caller_mark(current_setting('graphium.tenant', true), current_setting('graphium.scopes', true))) then
     select t.id, t.slug, 'setting' into tenant_id, tenant, source
       from graphium.tenants t
      where t.slug = current_setting('graphium.tenant', true);
@@ -41,7 +76,7 @@ begin
     if role = 'admin' then
       scopes := null; -- all of them
     elsif v_narrowed is not null then
-      scopes := v_narrowed::text[];
+      scopes := graphium_private._parse_scopes(v_narrowed);
     end if;
   end if;
 end
@@ -73,7 +108,9 @@ declare
   v_tenant_id uuid := graphium_private.caller_tenant_id();
 begin
   if v_tenant_id is null then
-    perform graphium_private._raise_error('MG001', 'no tenant is set for this session, or it is not known',
+    perform graphium_private._raise_error('MG001', case when graphium_private._is_pooled()
+        then 'no tenant is set for this transaction, or it is not known; graphium.pooled is on, so only set_caller() in this transaction counts'
+        else 'no tenant is set for this session, or it is not known' end,
       'A trusted application calls graphium.set_caller(tenant => …, scopes => …) in each transaction; a person or a tool uses a login role bound by graphium.add_principal().');
   end if;
   return v_tenant_id;

@@ -2,6 +2,7 @@
 -- the start of each transaction; an admin names the tenant he works for; a principal may only narrow his own scopes.
 -- scopes NULL: not named, which leaves a principal all of his own and an application none; '{}': none at all.
 -- Behind a transaction-mode pooler never use is_local => false: the next client of that server connection would be you.
+-- For a login with graphium.pooled = on it is refused (docs/poolers.md).
 --
 -- example:
 --   select graphium.set_caller(tenant => 'acme', scopes => '{hr}');
@@ -14,8 +15,15 @@ as $set_caller$
 declare
   v_tenant text := graphium_private._clean_name(tenant, 'tenant', 100);
   v_scopes text[] := graphium_private._clean_scopes(scopes, 'scopes');
-  v_caller record := graphium_private._resolve_caller();
+  v_setting text := case when scopes is null then '' else v_scopes::text end;
+  v_caller record;
 begin
+  if not set_caller.is_local and graphium_private._is_pooled() then
+    perform graphium_private._raise_error('MG008', 'is_local: false is refused, because graphium.pooled is on for this login: the next client of the connection would be this caller',
+      'Leave is_local out, and call set_caller() at the start of each transaction.');
+  end if;
+  perform set_config('graphium.scopes', '', true); -- whatever a last client left there, even what is no list
+  v_caller := graphium_private._resolve_caller();
   if v_caller.role is null then
     perform graphium_private._raise_error('MG001', format('role "%s" may not name a tenant', session_user),
       'Connect as a member of graphium_app, or bind this role to a tenant with graphium.add_principal().');
@@ -26,10 +34,11 @@ begin
       'Check the spelling, or create it with graphium.create_tenant().');
   end if;
   perform set_config('graphium.tenant', v_tenant, set_caller.is_local),
-          set_config('graphium.scopes', case when scopes is null then '' else v_scopes::text end, set_caller.is_local);
+          set_config('graphium.scopes', v_setting, set_caller.is_local),
+          set_config('graphium.named', graphium_private._caller_mark(v_tenant, v_setting), true);
 end
 $set_caller$;
 comment on function graphium.set_caller(text, text[], boolean) is
-  'Names tenant and scopes of the caller, for this transaction only unless is_local is false. An admin holds all scopes of the tenant whatever he names; a principal can only narrow his own. scopes NULL: a principal''s are not narrowed, an application has none.';
+  'Names tenant and scopes of the caller, for this transaction only unless is_local is false, which a login with graphium.pooled = on may not say. An admin holds all scopes of the tenant whatever he names; a principal can only narrow his own. scopes NULL: a principal''s are not narrowed, an application has none.';
 revoke all on function graphium.set_caller(text, text[], boolean) from public;
 grant execute on function graphium.set_caller(text, text[], boolean) to graphium_reader;
