@@ -126,6 +126,7 @@ WITHOUT_TENANT = {
     "list_tenants",
     "add_principal",
     "remove_principal",
+    "list_principals",
     "maintenance_plan",
 }
 ARGUMENTS = {  # valid ones, where NULL is refused for its own sake
@@ -137,6 +138,7 @@ ARGUMENTS = {  # valid ones, where NULL is refused for its own sake
     "specimen": "'s'",
     "statements": """'[{"content": "x"}]'""",
     "statement_ids": "'{}'",
+    "ids": "'{}'",
     "required_scopes": "'{}'",
     "query": "'match (n) return n'",
     "genus_id": "gen_random_uuid()",
