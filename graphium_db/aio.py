@@ -318,6 +318,10 @@ class AsyncGraphium:
         """Undo `add_principal`: the role then is nobody."""
         return await self._run(calls.remove_principal(role_name))
 
+    async def list_principals(self) -> list[models.Principal]:
+        """All login roles that are bound to a tenant in this database, and whether each binding is in force."""
+        return await self._run(calls.list_principals())
+
     async def rename_taxon(self, kind: TaxonKind, id: UUID | str, name: str) -> None:
         """Give a family, genus or specimen another name."""
         return await self._run(calls.rename_taxon(kind, id, name))

@@ -481,6 +481,7 @@ _DROP_TENANT = _sql("drop_tenant", slug="text")
 _LIST_TENANTS = _sql("list_tenants", _columns(models.Tenant))
 _ADD_PRINCIPAL = _sql("add_principal", role_name="text", tenant="text", scopes="text[]", read_only="bool")
 _REMOVE_PRINCIPAL = _sql("remove_principal", role_name="text")
+_LIST_PRINCIPALS = _sql("list_principals", _columns(models.Principal))
 _RENAME_TAXON = _sql("rename_taxon", kind="text", id="uuid", name="text")
 _MOVE_SPECIMEN = _sql("move_specimen", id="uuid", genus_id="uuid")
 _FORGET_TAXON = _sql("forget_taxon", kind="text", id="uuid")
@@ -523,6 +524,10 @@ def add_principal(role_name: str, tenant: str, scopes: Sequence[str] = (), read_
 
 def remove_principal(role_name: str) -> Call[None]:
     return Call(_REMOVE_PRINCIPAL, {"role_name": checked_text("role_name", role_name)}, _nothing)
+
+
+def list_principals() -> Call[list[models.Principal]]:
+    return Call(_LIST_PRINCIPALS, {}, _rows_as(models.Principal))
 
 
 def rename_taxon(kind: str, id: UUID | str, name: str) -> Call[None]:

@@ -316,6 +316,10 @@ class Graphium:
         """Undo `add_principal`: the role then is nobody."""
         return self._run(calls.remove_principal(role_name))
 
+    def list_principals(self) -> list[models.Principal]:
+        """All login roles that are bound to a tenant in this database, and whether each binding is in force."""
+        return self._run(calls.list_principals())
+
     def rename_taxon(self, kind: TaxonKind, id: UUID | str, name: str) -> None:
         """Give a family, genus or specimen another name."""
         return self._run(calls.rename_taxon(kind, id, name))

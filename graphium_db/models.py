@@ -187,6 +187,22 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
+class Principal:
+    """One row of `list_principals`: a login role and what it may.
+
+    Not in force: the role was dropped, re-made or renamed since, or the database restored elsewhere; such a login is
+    nobody until `add_principal` binds it again.
+    """
+
+    role_name: str
+    tenant: str
+    scopes: tuple[str, ...]
+    read_only: bool
+    is_in_force: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class GraphFault:
     """One row of `check_graph`: a vertex or an edge that is not what its row says."""
 

@@ -77,7 +77,7 @@ def tenant_list(session: Session, as_json: bool) -> None:
 
 @click.group()
 def principal() -> None:
-    """Bind login roles to a tenant and scopes, and undo it."""
+    """Bind login roles to a tenant and scopes, list them, and undo it."""
 
 
 @principal.command(
@@ -118,6 +118,34 @@ def principal_remove(session: Session, role: str, as_json: bool) -> None:
         print_json({"removed": role})
     else:
         done(f"{shown(role)} is no principal any more")
+
+
+@principal.command("list", epilog=examples("graphium principal list\ngraphium principal list --json"))
+@admin_options
+def principal_list(session: Session, as_json: bool) -> None:
+    """All principals of the database, and what each may."""
+    with session.admin() as memory:
+        principals = memory.list_principals()
+    if as_json:
+        print_json(principals)
+    elif not principals:
+        say("No principals yet: graphium principal add …")
+    else:
+        table(
+            "role",
+            "tenant",
+            "scopes",
+            "may",
+            rows=(
+                [
+                    shown(p.role_name),
+                    shown(p.tenant),
+                    ", ".join(shown(scope) for scope in p.scopes) or "none",
+                    ("read" if p.read_only else "read and write") if p.is_in_force else "nothing: add it again",
+                ]
+                for p in principals
+            ),
+        )
 
 
 @click.command(

@@ -29,8 +29,14 @@ def test_tenants_and_principals(db: Database, run: Run, environment: pytest.Monk
     role = db.cluster.role(db.login())
     ran = run("principal", "add", role, "--tenant", "small", "--scope", "hr", "--read-only")
     assert ran.out == f"{role} is small with hr, read-only\n"
+    assert run("principal", "list").out.splitlines()[2].split() == [role, "small", "hr", "read"]
+    db.connect().execute("update graphium.principals set role_oid = 1")  # as after a restore into another cluster
+    assert run("principal", "list").out.splitlines()[2].split(None, 3) == [role, "small", "hr", "nothing: add it again"]
+    (listed,) = run("principal", "list", "--json").json
+    assert (listed["scopes"], listed["read_only"], listed["is_in_force"]) == (["hr"], True, False)
     assert run("principal", "remove", role).code == 0
     assert run("principal", "remove", role).code == 4
+    assert run("principal", "list").err == "No principals yet: graphium principal add …\n"
     assert run("principal", "add", "no-such-role", "--tenant", "small").code == 4
 
     assert run("tenant", "drop", "big", stdin="n\n").code == 130

@@ -159,6 +159,7 @@ def test_administration(admin: Graphium, tenant: str) -> None:
     assert (tenant, 384) in [(each.slug, each.dimensions) for each in admin.list_tenants()]
     assert admin.caller().scopes is None
     assert admin.caller().role == "admin"
+    assert admin.list_principals() == []
     admin.create_tenant("other", "bge-m3", 1024)
     admin.drop_tenant("other")
     (first,) = admin.ingest_context(*HARBOUR, ["Ferries leave on time."])
