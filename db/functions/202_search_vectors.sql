@@ -5,8 +5,14 @@
 --   a family, genus or specimen filter that admits at most exact_scan_max vectors    → exact: a filtered graph walk is
 --                                                                                      slower there, and misses rows
 --   otherwise                                                                        → hnsw
--- HNSW applies row-level security and filters after the index, so it may run dry: when it returns fewer rows than asked
--- for, the exact scan is run once instead (_nearest). Both scans are built as text, because the planner must know the tenant (the
+-- HNSW applies row-level security and filters after the index, so it may run dry: _nearest looks at one batch of the index first
+-- (the ef_search nearest rows of the tenant, hidden ones included), and goes by how many of them are left:
+--   enough                                 → these. The nearest of the tenant contain the nearest of the caller.
+--   at least one in 20 of what is wanted   → the index is read on, batch by batch, which will take some 8,000 rows at most
+--   fewer, or still not enough             → the exact scan. Reading on through tens of thousands of hidden rows is slower than
+--                                            that, and pgvector gives up in the middle of it (hnsw.max_scan_tuples) with rows
+--                                            that are not the nearest: who hides rows would change what others find.
+-- Both scans are built as text, because the planner must know the tenant (the
 -- partition, and the index's predicate) and the dimension (the index's expression).
 set local role graphium_owner;
 
@@ -48,18 +54,19 @@ revoke all on function graphium_private._scan_exactly(uuid, @extschema:vector@.v
 
 do $load_vector$ begin perform '[1]'::@extschema:vector@.vector; end $load_vector$; -- else hnsw.* cannot be set below
 
--- The settings stand in the head so that they end with the function; one of them gets its value inside. Only the index
+-- The settings stand in the head so that they end with the function; two of them get their values inside. Only the index
 -- gives nearest rows first without a sort: with sorting off, a wrong estimate cannot take another plan. The rows come
 -- slightly out of order (relaxed_order), and among equals by chance.
-create or replace function graphium_private._scan_hnsw(p_tenant_id uuid, p_dimensions int, p_query @extschema:vector@.vector, p_filter text, p_count int)
+create or replace function graphium_private._scan_hnsw(p_tenant_id uuid, p_dimensions int, p_query @extschema:vector@.vector, p_filter text, p_count int, p_is_iterative boolean)
   returns table (statement_id uuid, distance double precision)
   language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
-  set hnsw.ef_search = 400 set hnsw.iterative_scan = relaxed_order set enable_sort = off
+  set hnsw.ef_search = 400 set hnsw.iterative_scan = off set enable_sort = off
 as $scan_hnsw$
 -- @plpgsql_check_options: security_warnings = off
 -- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)
 begin
-  perform set_config('hnsw.ef_search', least(greatest(graphium_private._setting('hnsw_ef_search')::int, p_count), 1000)::text, true);
+  perform set_config('hnsw.ef_search', least(greatest(graphium_private._setting('hnsw_ef_search')::int, p_count), 1000)::text, true),
+          set_config('hnsw.iterative_scan', case when p_is_iterative then 'relaxed_order' else 'off' end, true);
   return query execute format($query$
     select r.statement_id, r.embedding operator(@extschema:vector@.<=>) $1 as distance
       from graphium.kg_embeddings r
@@ -68,9 +75,9 @@ begin
      limit $2 $query$, p_tenant_id, p_filter, graphium_private._hnsw_type(p_dimensions)) using p_query, p_count;
 end
 $scan_hnsw$;
-comment on function graphium_private._scan_hnsw(uuid, int, @extschema:vector@.vector, text, int) is
-  'The nearest visible embeddings by the tenant''s HNSW index, in no strict order: fast, now and then missing one, and fewer than asked for when filters admit few.';
-revoke all on function graphium_private._scan_hnsw(uuid, int, @extschema:vector@.vector, text, int) from public;
+comment on function graphium_private._scan_hnsw(uuid, int, @extschema:vector@.vector, text, int, boolean) is
+  'The nearest visible embeddings by the tenant''s HNSW index, in no strict order: fast, now and then missing one, and fewer than asked for when filters and audiences admit few of the nearest; iterative: of some 20,000.';
+revoke all on function graphium_private._scan_hnsw(uuid, int, @extschema:vector@.vector, text, int, boolean) from public;
 
 create or replace function graphium_private._nearest(p_tenant_id uuid, p_dimensions int, p_query @extschema:vector@.vector, p_filter text, p_scan text, p_count int)
   returns graphium_private.hit[]
@@ -78,11 +85,15 @@ create or replace function graphium_private._nearest(p_tenant_id uuid, p_dimensi
 as $nearest$
 declare
   v_hits graphium_private.hit[];
+  v_is_iterative boolean;
 begin
   if p_scan = 'hnsw' then
-    v_hits := array(select (n.statement_id, 1 - n.distance, 1 - n.distance, null, null)::graphium_private.hit
-                      from graphium_private._scan_hnsw(p_tenant_id, p_dimensions, p_query, p_filter, p_count) as n
-                     order by n.distance, n.statement_id);
+    foreach v_is_iterative in array '{false,true}'::boolean[] loop
+      v_hits := array(select (n.statement_id, 1 - n.distance, 1 - n.distance, null, null)::graphium_private.hit
+                        from graphium_private._scan_hnsw(p_tenant_id, p_dimensions, p_query, p_filter, p_count, v_is_iterative) as n
+                       order by n.distance, n.statement_id);
+      exit when cardinality(v_hits) >= p_count or 20 * cardinality(v_hits) < p_count;
+    end loop;
   end if;
   if p_scan = 'exact' or cardinality(v_hits) < p_count then
     v_hits := array(select (n.statement_id, 1 - n.distance, 1 - n.distance, null, null)::graphium_private.hit
