@@ -1,4 +1,5 @@
-"""What was changed by hand since the last deploy: functions, policies, row-level security and rights in our schemas.
+"""What was changed by hand since the last deploy: functions, triggers, policies, row-level security and rights in our
+schemas.
 
 A deploy leaves one line per object in `graphium_private.deployed_catalog`; the next one compares. What changes rightly
 between deploys is not among them: the schema of each tenant's graph, indexes, role memberships, and what other roles
@@ -23,6 +24,10 @@ select 'function ' || split_part(split_part(line, E'\\n', 1), ' -> ', 1) as obje
   from ({_FUNCTIONS}) as f(line)
 union all
 select 'policy ' || split_part(line, E'\\n', 1), md5(line), null from ({_POLICIES}) as p(line)
+union all
+select 'trigger ' || quote_ident(g.tgname) || ' on ' || c.oid::regclass, md5(pg_get_triggerdef(g.oid) || g.tgenabled::text),
+       pg_get_userbyid(c.relowner)
+  from pg_trigger g join pg_class c on c.oid = g.tgrelid where c.relnamespace in {_OURS} and not g.tgisinternal
 union all
 select 'row security of ' || c.oid::regclass, case when c.relrowsecurity then 'enabled' else 'disabled' end
          || case when c.relforcerowsecurity then ', forced' else ', not forced' end, pg_get_userbyid(c.relowner)
@@ -58,7 +63,7 @@ select format('grant %s on %s to %s', case when a.part is null then lower(x.priv
 RECORD = f"""
 create table if not exists graphium_private.deployed_catalog (object text primary key, state text not null);
 comment on table graphium_private.deployed_catalog is
-  'The catalog as the last deploy left it: functions, policies, row-level security and rights in our schemas.';
+  'The catalog as the last deploy left it: functions, triggers, policies, row-level security and rights in our schemas.';
 set local search_path = '';
 delete from graphium_private.deployed_catalog;
 insert into graphium_private.deployed_catalog (object, state) select object, state from ({_CATALOG}) as c;
@@ -86,7 +91,7 @@ class Difference:
             force = "no force" if self.was.endswith("not forced") else "force"
             table = self.object.removeprefix("row security of ")
             return f"alter table {table} {enable} row level security, {force} row level security"
-        if self.object.startswith("policy ") and self.was is None:
+        if self.object.startswith(("policy ", "trigger ")) and self.was is None:
             return f"drop {self.object}"
         if self.object.startswith("grant "):
             what, _, role = self.object.removeprefix("grant ").rpartition(" to ")
@@ -117,7 +122,10 @@ def differences(conn: Connection) -> tuple[Difference, ...]:
     rows = conn.execute(
         f"select object, r.state, c.state, coalesce(c.owner, 'graphium_owner') from ({_CATALOG}) as c"
         " full join graphium_private.deployed_catalog r using (object)"
-        ' where r.state is distinct from c.state order by object collate "C"'.encode()
+        " where r.state is distinct from c.state"
+        # An earlier version recorded none.
+        "   and (not object ^@ 'trigger ' or exists (select from graphium_private.deployed_catalog t where t.object ^@ 'trigger '))"
+        ' order by object collate "C"'.encode()
     ).fetchall()
     conn.execute("set local search_path = pg_catalog, pg_temp")
     return tuple(Difference(*row) for row in rows)

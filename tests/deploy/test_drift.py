@@ -63,6 +63,46 @@ def test_is_put_back_although_there_is_a_migration_to_apply(blank: Blank, small:
     assert deploy.deploy(db.dsn("deployer"), tree=small) == Deployed()
 
 
+TRIGGER = """
+create or replace function graphium.refuse() returns trigger
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+as $refuse$ begin raise exception 'no'; end $refuse$;
+revoke all on function graphium.refuse() from public;
+create or replace trigger guard before update on graphium.t for each row execute function graphium.refuse();
+"""
+GUARD = "trigger guard on graphium.t"
+
+
+@pytest.mark.parametrize(
+    ("by_hand", "noticed"),
+    [
+        ("drop trigger guard on graphium.t", f"{GUARD} (gone)"),
+        ("alter table graphium.t disable trigger guard", f"{GUARD} (changed)"),
+        ("create trigger also before update on graphium.t for each row execute function graphium.refuse()",
+         "trigger also on graphium.t (added)"),
+    ],
+)  # fmt: skip
+def test_a_trigger_is_put_back(blank: Blank, small: SmallTree, by_hand: str, noticed: str) -> None:
+    db = blank()
+    small.write("functions/010_f.sql", FUNCTION + TRIGGER)
+    deploy.deploy(db.dsn("deployer"), tree=small)
+    before = snapshot(db.connect())
+    db.connect().execute(by_hand.encode())
+    assert deploy.deploy(db.dsn("deployer"), tree=small) == Deployed((), ALL, (), (noticed,))
+    assert snapshot(db.connect()) == before
+    enabled = db.connect().execute("select tgenabled from pg_trigger where tgname = 'guard'").fetchone()
+    assert enabled == ("O",)
+    assert deploy.deploy(db.dsn("deployer"), tree=small) == Deployed()
+
+
+def test_triggers_that_an_earlier_version_did_not_record_are_no_alarm(blank: Blank, small: SmallTree) -> None:
+    db = blank()
+    small.write("functions/010_f.sql", FUNCTION + TRIGGER)
+    deploy.deploy(db.dsn("deployer"), tree=small)
+    db.connect().execute("delete from graphium_private.deployed_catalog where object ^@ 'trigger '")
+    assert deploy.deploy(db.dsn("deployer"), tree=small) == Deployed()
+
+
 def test_a_migration_before_a_broken_file_is_not_taken_for_a_hand(blank: Blank, small: SmallTree) -> None:
     db = blank()
     deploy.deploy(db.dsn("deployer"), tree=small)
