@@ -25,8 +25,8 @@ select 'function ' || split_part(split_part(line, E'\\n', 1), ' -> ', 1) as obje
 union all
 select 'policy ' || split_part(line, E'\\n', 1), md5(line), null from ({_POLICIES}) as p(line)
 union all
-select 'trigger ' || quote_ident(g.tgname) || ' on ' || c.oid::regclass, md5(pg_get_triggerdef(g.oid) || g.tgenabled::text),
-       pg_get_userbyid(c.relowner)
+select 'trigger ' || quote_ident(g.tgname) || ' on ' || c.oid::regclass,
+       md5(pg_get_triggerdef(g.oid) || g.tgenabled::text), pg_get_userbyid(c.relowner)
   from pg_trigger g join pg_class c on c.oid = g.tgrelid where c.relnamespace in {_OURS} and not g.tgisinternal
 union all
 select 'row security of ' || c.oid::regclass, case when c.relrowsecurity then 'enabled' else 'disabled' end
@@ -63,7 +63,7 @@ select format('grant %s on %s to %s', case when a.part is null then lower(x.priv
 RECORD = f"""
 create table if not exists graphium_private.deployed_catalog (object text primary key, state text not null);
 comment on table graphium_private.deployed_catalog is
-  'The catalog as the last deploy left it: functions, triggers, policies, row-level security and rights in our schemas.';
+  'As the last deploy left them: functions, triggers, policies, row-level security and rights in our schemas.';
 set local search_path = '';
 delete from graphium_private.deployed_catalog;
 insert into graphium_private.deployed_catalog (object, state) select object, state from ({_CATALOG}) as c;
@@ -124,7 +124,8 @@ def differences(conn: Connection) -> tuple[Difference, ...]:
         " full join graphium_private.deployed_catalog r using (object)"
         " where r.state is distinct from c.state"
         # An earlier version recorded none.
-        "   and (not object ^@ 'trigger ' or exists (select from graphium_private.deployed_catalog t where t.object ^@ 'trigger '))"
+        "   and (not object ^@ 'trigger '"
+        "        or exists (select from graphium_private.deployed_catalog t where t.object ^@ 'trigger '))"
         ' order by object collate "C"'.encode()
     ).fetchall()
     conn.execute("set local search_path = pg_catalog, pg_temp")
