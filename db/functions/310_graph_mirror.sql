@@ -17,7 +17,8 @@
 set local role graphium_keeper;
 
 -- Temporary tables come last in the path, and may not bear a label's name: they belong to the caller, whose triggers
--- on them would run as the keeper. (It has the search path of the trigger function that calls it.)
+-- on them would run as the keeper. So would those of somebody who may create schemas and took the name of a graph that
+-- was missing: nothing in a schema that is not graphium_owner's is touched. (It has the search path of the trigger function that calls it.)
 create or replace function graphium_private._graph_path(p_tenant_id uuid, p_must_exist boolean) returns text
   language plpgsql stable parallel safe security invoker
 as $graph_path$
@@ -32,6 +33,10 @@ begin
     end if;
   end if;
   if to_regclass(v_graph || '."CONTAINS_SPECIMEN"') is not null then
+    perform from pg_namespace n where n.oid = v_graph::regnamespace and n.nspowner = 'graphium_owner'::regrole;
+    if not found then
+      perform graphium_private._raise_error('MG009', 'the schema of the tenant''s graph belongs to somebody else', 'A superuser drops it; then an administrator runs graphium.rebuild_graph().');
+    end if;
     return v_graph || ', pg_temp';
   elsif p_must_exist then
     perform graphium_private._raise_error('MG009', 'the tenant has no graph to write to', 'An administrator runs graphium.rebuild_graph().');

@@ -48,6 +48,9 @@ begin
   if to_regnamespace(v_graph::text) is null then
     return query select null::name, 'the schema of the graph is missing';
     return;
+  elsif not exists (select from pg_namespace n where n.nspname = v_graph and n.nspowner = 'graphium_owner'::regrole) then
+    return query select null::name, 'the schema of the graph belongs to another role than graphium_owner'; -- whose views and triggers would run as us
+    return;
   end if;
   if v_graph_id is null then
     return query select null::name, 'AGE does not know the graph';
@@ -99,7 +102,8 @@ begin
   return query select 'damaged catalog', c.label::text, null::uuid, c.detail from graphium_private._check_graph_catalog(v_tenant_id) as c;
   if exists (select from unnest('{_ag_label_vertex,_ag_label_edge,Family,Genus,Specimen,HAS_GENUS,HAS_SPECIMEN,CONTAINS_SPECIMEN}'::name[]) as w(label)
               where to_regclass(format('%I.%I', v_graph, w.label)) is null)
-    or exists (select from graphium_private._check_graph_catalog(v_tenant_id) as c where c.detail = 'it has other columns')
+    or exists (select from graphium_private._check_graph_catalog(v_tenant_id) as c
+                where c.detail in ('it has other columns', 'the schema of the graph belongs to another role than graphium_owner'))
   then
     return; -- nothing to compare with
   end if;

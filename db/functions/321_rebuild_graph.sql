@@ -24,6 +24,7 @@ begin
     raise exception using errcode = 'invalid_transaction_state', message = 'rebuild_graph() needs a READ COMMITTED transaction',
       hint = 'Call it outside of a REPEATABLE READ or SERIALIZABLE transaction.';
   end if;
+  perform graphium_private._graph_path(v_tenant_id, false); -- refuses a schema that is not ours
   foreach v_label in array '{Family,Genus,HAS_GENUS,Specimen,HAS_SPECIMEN,CONTAINS_SPECIMEN}'::text[] loop
     if to_regclass(format('%I.%I', v_graph, v_label)) is not null then
       execute format('lock table %I.%I in access exclusive mode', v_graph, v_label);
