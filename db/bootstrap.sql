@@ -6,8 +6,12 @@
 -- Safe to run again, and safe to run in several databases of one cluster at the same instant: roles are
 -- cluster-wide, so another database may be making them right now. No rollback ever drops a role.
 
+-- Whoever may create schemas here can make one with the superuser's name, and "$user" is where names are looked up first:
+-- then a function of theirs would run as the superuser, and pgvector would be theirs to replace.
+set search_path = pg_catalog, pg_temp;
+
 -- 1. Extensions. Neither is trusted, so only a superuser can create them. `vector` may already live in any schema.
-create extension if not exists vector;
+create extension if not exists vector with schema public;
 create extension if not exists age;
 
 -- 2. Roles, none of which can log in.
@@ -139,3 +143,27 @@ begin
   end;
 end
 $age$;
+
+-- 5. Under row-level security, PostgreSQL lets a condition of the caller's look at hidden rows too when its function is marked
+-- leakproof, and EXPLAIN then tells how many rows met it: with `<` on texts, one finds out a hidden name letter by letter.
+-- So no function that orders texts, or compares a part of one, stays leakproof. Equality does: our own lookups need it, and it
+-- confirms only what was guessed whole. All that is lost is index conditions such as name > 'x' on tables with policies.
+do $texts$
+declare
+  v_function regprocedure;
+begin
+  for v_function in
+    select p.oid
+      from pg_catalog.pg_proc p
+     where p.pronamespace = 'pg_catalog'::regnamespace and p.proleakproof
+       and p.proargtypes::oid[] && array['text'::regtype, 'character'::regtype, 'character varying'::regtype]::oid[]
+       and not exists (select from pg_catalog.pg_operator o where o.oprcode = p.oid and o.oprname in ('=', '<>'))
+  loop
+    execute format('alter function %s not leakproof', v_function);
+  end loop;
+exception when insufficient_privilege then
+  raise warning 'readers can find out hidden names with EXPLAIN: only a superuser can take the leakproof mark from functions that order texts';
+end
+$texts$;
+
+reset search_path;
