@@ -7,6 +7,7 @@ file, rendered by :func:`graphium_db.classification.render_sql` and applied befo
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -139,6 +140,12 @@ def statements(text: str) -> Iterator[Statement]:
     Tokens only: sqlglot's parser does not know `security definer`, and it would rewrite `<=>`. Its tokens keep a
     dollar-quoted body in one piece, which is all that is needed here.
     """
+    return iter(_split(text))
+
+
+@functools.lru_cache(maxsize=256)  # a deployment, and doctor more so, reads each file many times
+def _split(text: str) -> tuple[Statement, ...]:
+    found: list[Statement] = []
     batch: list[Token] = []
     open_blocks = 0  # `begin atomic …; …; end`, with `case … end` inside
     for token in sqlglot.tokenize(text, read="postgres"):
@@ -150,10 +157,11 @@ def statements(text: str) -> Iterator[Statement]:
         if open_blocks or token.token_type is not TokenType.SEMICOLON:
             batch.append(token)
         elif batch:
-            yield _statement(text, batch)
+            found.append(_statement(text, batch))
             batch = []
     if batch:
-        yield _statement(text, batch)
+        found.append(_statement(text, batch))
+    return tuple(found)
 
 
 def _statement(text: str, batch: list[Token]) -> Statement:
