@@ -144,9 +144,12 @@ def put_back(conn: Connection, found: tuple[Difference, ...]) -> None:
             raise _by_superuser([difference]) from error
     conn.execute("set local role graphium_owner")
     if mended:
-        left = [d for d in differences(conn) if d in mended]
+        now = differences(conn)
+        left = [d for d in now if d in mended]
         if left:
             raise _by_superuser(left)
+        # Taking back a right to a table takes those to its columns along.
+        put_back(conn, tuple(d for d in now if d not in found))
 
 
 def refuse_added(found: tuple[Difference, ...], expected: set[str]) -> None:

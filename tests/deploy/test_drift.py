@@ -63,6 +63,17 @@ def test_is_put_back_although_there_is_a_migration_to_apply(blank: Blank, small:
     assert deploy.deploy(db.dsn("deployer"), tree=small) == Deployed()
 
 
+def test_a_right_to_a_table_goes_and_those_to_its_columns_stay(blank: Blank, small: SmallTree) -> None:
+    db = blank()
+    small.write("migrations/0002_g.sql", "grant select (note) on graphium.t to graphium_reader;")
+    deploy.deploy(db.dsn("deployer"), tree=small)
+    before = snapshot(db.connect())
+    db.connect().execute("grant select on graphium.t to graphium_reader")
+    assert deploy.deploy(db.dsn("deployer"), tree=small).by_hand
+    assert snapshot(db.connect()) == before
+    assert deploy.deploy(db.dsn("deployer"), tree=small) == Deployed()
+
+
 TRIGGER = """
 create or replace function graphium.refuse() returns trigger
   language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
