@@ -332,7 +332,12 @@ class _Cluster:
                 directory = Path(short) / "d"
                 directory.symlink_to(self.directory)
             with psycopg.connect(
-                host=str(directory), port=self.port(), user="postgres", dbname=database, autocommit=True
+                host=str(directory),
+                port=self.port(),
+                user="postgres",
+                dbname=database,
+                options="-c search_path=pg_catalog,pg_temp",  # somebody may own a schema named postgres
+                autocommit=True,
             ) as conn:
                 yield conn
 

@@ -195,6 +195,10 @@ def check_server(conn: Connection) -> None:
 # --- connection, lock, transaction -----------------------------------------------------------------------------------
 
 
+# Whoever may create schemas can make one with the deploying login's name, which "$user" finds before ours.
+_OWN_PATH = b"set search_path = pg_catalog, pg_temp"
+
+
 @contextlib.contextmanager
 def connect(target: str | Connection) -> Iterator[Connection]:
     if isinstance(target, psycopg.Connection):
@@ -202,12 +206,18 @@ def connect(target: str | Connection) -> Iterator[Connection]:
             raise DeployError("the connection is in a transaction: commit it before deploying")
         before = target.autocommit, target.row_factory
         target.autocommit, target.row_factory = True, tuple_row
+        path = target.execute("show search_path").fetchone()
+        assert path is not None
+        target.execute(_OWN_PATH)
         try:
             yield target
         finally:
+            if not target.closed:
+                target.execute("select pg_catalog.set_config('search_path', %s, false)", path)
             target.autocommit, target.row_factory = before
     else:
         with psycopg.connect(target, autocommit=True, application_name="graphium migrate") as conn:
+            conn.execute(_OWN_PATH)
             yield conn
 
 
