@@ -54,7 +54,7 @@ create or replace function graphium_private._protect_graph(p_tenant_id uuid) ret
 as $protect_graph$
 declare
   v_graph name := graphium_private._graph_name(p_tenant_id);
-  v_seal constant text := 'Graph of a Graphium tenant, guarded as of 1';
+  v_seal constant text := 'Graph of a Graphium tenant, guarded as of 2';
   v_is_new boolean := obj_description(v_graph::text::regnamespace, 'pg_namespace') is null;
   v_table name;
 begin
@@ -77,6 +77,10 @@ begin
                              and graphium_private.is_visible(required_scopes, (select graphium_private.caller_scopes())))',
                    v_graph, v_table, p_tenant_id);
     execute format('create policy keeper_sees_all on %I.%I to graphium_keeper using (true) with check (true)', v_graph, v_table);
+  end loop;
+  -- Names and scopes are in no planner's statistics (migrations/0010). The label tables are children of these two.
+  foreach v_table in array '{_ag_label_vertex,_ag_label_edge}'::name[] loop
+    execute format('alter table %I.%I alter column properties set statistics 0, alter column required_scopes set statistics 0', v_graph, v_table);
   end loop;
   execute format('comment on schema %I is %L', v_graph, v_seal);
 end
