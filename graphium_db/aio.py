@@ -356,6 +356,10 @@ class AsyncGraphium:
         """Where counts, sums, summaries differ from the statements; empty when healthy. None: the caller's tenant."""
         return await self._run(calls.check_memory(tenant))
 
+    async def check_security(self) -> list[models.SecurityFinding]:
+        """What weakens isolation in this database, the worst first, each with its remedy; empty when all is well."""
+        return await self._run(calls.check_security())
+
     async def maintenance_plan(self) -> list[models.MaintenanceStep]:
         """The statements that `graphium maintain` runs, for all tenants; empty when there is nothing to do."""
         return await self._run(calls.maintenance_plan())

@@ -571,6 +571,7 @@ def unlink_symbiosis(id: UUID | str) -> Call[None]:
 _CHECK_GRAPH = _sql("check_graph", _columns(models.GraphFault), tenant="text")
 _REBUILD_GRAPH = _sql("rebuild_graph", tenant="text")
 _CHECK_MEMORY = _sql("check_memory", _columns(models.MemoryFault), tenant="text")
+_CHECK_SECURITY = _sql("check_security", _columns(models.SecurityFinding))
 _MAINTENANCE_PLAN = _sql("maintenance_plan", _columns(models.MaintenanceStep))
 
 
@@ -584,6 +585,10 @@ def rebuild_graph(tenant: str | None = None) -> Call[int]:
 
 def check_memory(tenant: str | None = None) -> Call[list[models.MemoryFault]]:
     return Call(_CHECK_MEMORY, {"tenant": checked_text("tenant", tenant)}, _rows_as(models.MemoryFault))
+
+
+def check_security() -> Call[list[models.SecurityFinding]]:
+    return Call(_CHECK_SECURITY, {}, _rows_as(models.SecurityFinding))
 
 
 def maintenance_plan() -> Call[list[models.MaintenanceStep]]:

@@ -223,6 +223,17 @@ class MemoryFault:
 
 
 @dataclass(frozen=True, slots=True)
+class SecurityFinding:
+    """One row of `check_security`: what weakens isolation. `remedy` is SQL when it ends in a semicolon, else words."""
+
+    lint: str
+    level: Literal["error", "warning", "info"]
+    object: str
+    detail: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
 class MaintenanceStep:
     """One row of `maintenance_plan`: a statement to run on an autocommit connection, in the order of `step`."""
 

@@ -1,0 +1,270 @@
+"""graphium.check_security(): each lint finds the fault that it is for, names it, and is silent once its remedy has run.
+
+Most faults are made in transactions that are rolled back: roles are cluster-wide, and other runs may share the server.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import yaml
+from psycopg import sql
+
+from graphium_db import Graphium, calls, deploy
+from graphium_db.models import SecurityFinding
+from tests.support.databases import Cluster, Connection, Database
+
+FAULTS: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "lints.yaml").read_text("utf-8"))
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "lints.md"
+# Tested below, one by one.
+ELSEWHERE = {"age_not_preloaded", "index_invalid", "known_fault", "statements_logged", "trigger_missing"}
+
+
+def findings(conn: Connection) -> list[SecurityFinding]:
+    """What check_security() says, but for roles of whoever else uses the server."""
+    call = calls.check_security()
+    ours = re.compile(r"graphium_|gt_" + conn.info.dbname.split("_")[2])
+    return [
+        finding
+        for finding in call.decode(conn.execute(call.sql).fetchall())
+        if not finding.lint.startswith("role_") or ours.search(finding.object)
+    ]
+
+
+def told(conn: Connection, lint: str) -> list[tuple[str, str]]:
+    return [(finding.level, finding.object) for finding in findings(conn) if finding.lint == lint]
+
+
+def paste(conn: Connection, finding: SecurityFinding) -> None:
+    assert finding.remedy.endswith(";"), finding
+    conn.execute(finding.remedy.encode())
+
+
+@pytest.fixture(scope="module")
+def home(cluster: Cluster) -> Iterator[Database]:
+    """A database with a tenant, for faults that are rolled back."""
+    database = Database(cluster, cluster.take())
+    database.connect("admin").execute("select graphium.create_tenant('acme')")
+    yield database
+    database.close()
+    cluster.give_back(database.name)
+
+
+@pytest.fixture(scope="module")
+def conn(home: Database) -> Connection:
+    return home.connect()
+
+
+@pytest.fixture(scope="module")
+def sound(conn: Connection) -> list[SecurityFinding]:
+    return findings(conn)
+
+
+@pytest.fixture(scope="module")
+def filled(home: Database, conn: Connection) -> Callable[[str], str]:
+    """Text with the names of this run in it."""
+    row = conn.execute("select graph_name from graphium.tenants").fetchone()
+    assert row is not None
+    names = {"{graph}": row[0], "{role}": home.cluster.role(home.login("graphium_app")), "{database}": home.name}
+
+    def fill(text: str) -> str:
+        for name, value in names.items():
+            text = text.replace(name, value)
+        return text
+
+    return fill
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault['lint']} {fault['object']}")
+def test_a_fault_is_found_and_its_remedy_mends_it(
+    conn: Connection, sound: list[SecurityFinding], filled: Callable[[str], str], fault: dict[str, Any]
+) -> None:
+    with conn.transaction(force_rollback=True):
+        conn.execute(filled(fault["make"]).encode())
+        found = [finding for finding in findings(conn) if finding not in sound]
+        meant = [(f.lint, f.level, f.object) for f in found if f.lint == fault["lint"]]
+        assert meant == [(fault["lint"], fault["level"], filled(fault["object"]))]
+        assert {f.lint for f in found} == {fault["lint"], *fault.get("also", ())}
+        for finding in found:
+            paste(conn, finding)
+        assert findings(conn) == sound
+
+
+def test_a_fresh_deployment_has_no_fault_but_those_of_its_server(
+    conn: Connection, sound: list[SecurityFinding]
+) -> None:
+    major, minor = divmod(conn.info.server_version, 10000)
+    row = conn.execute("select extversion, current_setting('max_parallel_maintenance_workers') <> '0' from pg_extension where extname = 'vector'").fetchone()  # fmt: skip
+    assert row is not None
+    vector, builds_in_parallel = row
+    expected = []
+    if minor < {17: 12, 18: 7}[major]:
+        expected.append(f"PostgreSQL {major}.{minor}")
+    if builds_in_parallel and tuple(map(int, vector.split("."))) < (0, 8, 2):
+        expected.append(f"vector {vector}")
+    assert [(f.lint, f.level, f.object) for f in sound] == [("known_fault", "warning", name) for name in expected]
+
+
+@pytest.mark.parametrize(
+    ("component", "version", "faults"),
+    [
+        ("PostgreSQL", "17.0", ["CVE-2024-10976", "CVE-2024-10978", "CVE-2025-8713", "CVE-2026-120141", "CVE-2026-14666",
+                                "CVE-2026-14680", "CVE-2026-2006", "CVE-2026-6460", "CVE-2026-6473"]),
+        ("PostgreSQL", "17.1", ["CVE-2025-8713", "CVE-2026-120141", "CVE-2026-14666", "CVE-2026-14680", "CVE-2026-2006",
+                                "CVE-2026-6460", "CVE-2026-6473"]),
+        ("PostgreSQL", "17.6", ["CVE-2026-120141", "CVE-2026-14666", "CVE-2026-14680", "CVE-2026-2006", "CVE-2026-6460",
+                                "CVE-2026-6473"]),
+        ("PostgreSQL", "17.9", ["CVE-2026-120141", "CVE-2026-14666", "CVE-2026-14680", "CVE-2026-6460", "CVE-2026-6473"]),
+        ("PostgreSQL", "17.10", ["CVE-2026-120141", "CVE-2026-14666", "CVE-2026-14680", "CVE-2026-6460"]),
+        ("PostgreSQL", "17.11", ["CVE-2026-120141", "CVE-2026-6460"]),
+        ("PostgreSQL", "17.12", []),
+        ("PostgreSQL", "18.0", ["CVE-2026-120141", "CVE-2026-14666", "CVE-2026-14680", "CVE-2026-2006", "CVE-2026-6460",
+                                "CVE-2026-6473"]),
+        ("PostgreSQL", "18.6", ["CVE-2026-120141", "CVE-2026-6460"]),
+        ("PostgreSQL", "18.7", []),
+        ("PostgreSQL", "19.0", []),
+        ("vector", "0.5.1", []),
+        ("vector", "0.6.0", ["CVE-2026-3172"]),
+        ("vector", "0.8.1", ["CVE-2026-3172"]),
+        ("vector", "0.8.2", []),
+        ("vector", "0.10.0", []),
+        ("age", "1.4.0", ["too old"]),
+        ("age", "1.5.0", []),
+        ("age", "1.7.0-rc1", []),
+    ],
+)  # fmt: skip
+def test_which_versions_have_which_faults(conn: Connection, component: str, version: str, faults: list[str]) -> None:
+    query = "select fault from graphium_private._faults_of(%s, %s) order by 1"
+    assert [fault for (fault,) in conn.execute(query, [component, version])] == faults
+
+
+def test_what_the_server_is_told_counts_from_the_next_session(db: Database) -> None:
+    """pgvector's fault needs a parallel build; statements in the log; AGE in new sessions."""
+    superuser = db.connect()
+    name = sql.Identifier(db.name)
+
+    def tell(text: str) -> None:
+        superuser.execute(sql.SQL(text).format(name))
+
+    tell("alter database {} set max_parallel_maintenance_workers = 4")
+    tell("alter database {} set log_statement = 'all'")
+    tell("alter database {} set log_min_duration_statement = 250")
+    tell("alter database {} set session_preload_libraries = plpgsql")
+    found = findings(db.connect())
+    row = superuser.execute("select 'vector ' || extversion from pg_extension where extname = 'vector'").fetchone()
+    assert row is not None
+    vector = [("known_fault", row[0])] if row[0] < "vector 0.8.2" else []
+    assert [(f.lint, f.object) for f in found if not f.object.startswith("PostgreSQL")] == [
+        ("age_not_preloaded", db.name), *vector,
+        ("statements_logged", "log_min_duration_statement = 250, log_statement = all"),
+    ]  # fmt: skip
+    for finding in found:
+        if not finding.object.startswith("PostgreSQL"):
+            paste(superuser, finding)
+    fresh = db.connect()
+    assert [f for f in findings(fresh) if not f.object.startswith("PostgreSQL")] == []
+    assert fresh.execute("show session_preload_libraries").fetchone() == ("plpgsql, age",)
+
+
+def test_an_index_that_was_not_finished(db: Database) -> None:
+    superuser = db.connect()
+    superuser.execute(
+        "update pg_index set indisvalid = false where indexrelid = 'graphium.dh_symbioses_source_genus'::regclass"
+    )
+    assert told(superuser, "index_invalid") == [("warning", "graphium.dh_symbioses_source_genus")]
+    (finding,) = [finding for finding in findings(superuser) if finding.lint == "index_invalid"]
+    paste(superuser, finding)  # concurrently, so not in a transaction
+    assert told(superuser, "index_invalid") == []
+
+
+@pytest.mark.parametrize(
+    ("lint", "make", "object"),
+    [
+        ("trigger_missing", "drop trigger statements_deleted on graphium.kg_statements",
+         "statements_deleted on graphium.kg_statements"),
+        ("policy_missing", "drop policy tenant_and_scope_isolation on graphium.dh_families", "graphium.dh_families"),
+        ("policy_changed", "alter policy tenant_and_scope_isolation on graphium.kg_statements using (true)",
+         "tenant_and_scope_isolation on graphium.kg_statements"),
+    ],
+)  # fmt: skip
+def test_what_graphium_migrate_mends(db: Database, lint: str, make: str, object: str) -> None:
+    superuser = db.connect()
+    superuser.execute(make.encode())
+    assert told(superuser, lint) == [("error", object)]
+    assert "graphium migrate" in next(f.remedy for f in findings(superuser) if f.lint == lint)
+    deploy.deploy(db.dsn("deployer"))
+    assert told(superuser, lint) == []
+
+
+def test_a_materialized_view_is_told_in_words(conn: Connection) -> None:
+    with conn.transaction(force_rollback=True):
+        conn.execute("create materialized view public.copied as select content from graphium.kg_statements")
+        assert told(conn, "view_past_row_security") == []  # nobody else may read it
+        conn.execute("grant select on public.copied to graphium_reader")
+        assert told(conn, "view_past_row_security") == [("error", "public.copied")]
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        # policies that only take away, or that ask once
+        "create policy less on graphium.kg_statements as restrictive using (layer_kind = 'preloaded')",
+        """create table public.notes (tenant uuid); alter table public.notes enable row level security;
+           create policy own on public.notes using (tenant = (select graphium_private.caller_tenant_id()))""",
+        # views under the policies, or nobody else's
+        """create view public.mine with (security_invoker) as select content from graphium.kg_statements;
+           grant select on public.mine to public""",
+        "create view public.mine as select content from graphium.kg_statements",
+        # functions of others that have nothing of ours, that nobody else may execute, or that run as their caller
+        "create function public.f() returns int language sql security definer return 1",
+        """create function public.f() returns setof text language sql security definer
+           begin atomic select content from graphium.kg_statements; end; revoke all on function public.f() from public""",
+        "create function public.f() returns setof text language sql begin atomic select content from graphium.kg_statements; end",
+        # whoever deploys, operates, or monitors
+        "grant graphium_owner, graphium_keeper to {role}_dba with inherit false, set true",
+        "grant graphium_owner, graphium_keeper to {role}_dba with inherit false, set true; grant graphium_admin to {role}_dba",
+        "grant pg_monitor to {role}_dba",
+        "alter role {role}_dba superuser",
+        # indexes of one's own, and one for the rows that have the key
+        "create index on graphium.kg_statements (created_at)",
+    ],
+)
+def test_what_is_no_fault(
+    conn: Connection, sound: list[SecurityFinding], filled: Callable[[str], str], harmless: str
+) -> None:
+    with conn.transaction(force_rollback=True):
+        conn.execute(filled("create role {role}_dba login").encode())
+        conn.execute(filled(harmless).encode())
+        assert findings(conn) == sound
+
+
+def test_it_is_for_admins_and_for_whoever_may_act_as_the_owner(home: Database) -> None:
+    call = calls.check_security()
+    with Graphium(home.dsn("admin"), tenant=None) as memory:
+        assert memory.check_security() == call.decode(home.connect().execute(call.sql).fetchall())
+    deployer = home.connect("deployer")
+    deployer.execute("set role graphium_owner")
+    assert deployer.execute(call.sql).fetchall() == home.connect("admin").execute(call.sql).fetchall()
+    bound = home.login("graphium_admin")
+    home.connect().execute(
+        "insert into graphium.principals (role_name, role_oid, tenant) select rolname, oid, 'acme' from pg_roles where rolname = %s",
+        [home.cluster.role(bound)],
+    )
+    for login in ("app", bound):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            home.connect(login).execute(call.sql)
+    home.connect().execute("delete from graphium.principals where role_name = %s", [home.cluster.role(bound)])
+
+
+def test_each_lint_has_a_test_and_a_paragraph(conn: Connection) -> None:
+    comments = conn.execute(
+        "select obj_description(oid) from pg_proc where proname ^@ '_lint_' and pronamespace = 'graphium_private'::regnamespace"
+    ).fetchall()
+    lints = sorted(name for (text,) in comments for name in re.findall(r"\w+_?\w+(?=[,.])", text))
+    assert lints == sorted({fault["lint"] for fault in FAULTS} | ELSEWHERE)
+    assert lints == sorted(re.findall(r"^### (\w+)", PAGE.read_text("utf-8"), re.M))
