@@ -22,6 +22,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 from graphium_db import AsyncGraphium, Graphium
 from tests.support.concurrency import all_at_once, wait_until
 from tests.support.databases import Cluster, Connection, Database, as_caller
+from tests.support.node import node_connection, run_node
 from tests.support.pgbouncer import DOCS, Pooler, pgbouncer
 
 TENANTS = ("acme", "acme-corp")
@@ -222,6 +223,18 @@ def test_the_clients_own_pools(db: Database, pooled: str) -> None:
                 with Graphium(dsn, tenant=tenant, scopes=scopes) as memory:
                     assert {row.content for row in memory.recall_context()} == told(tenant, scopes)
                 assert asyncio.run(ask(tenant, scopes)) == told(tenant, scopes)
+
+
+def test_node_postgres_through_the_pooler(db: Database, pooled: str) -> None:
+    """Its own pool of four in front of PgBouncer's two: 200 transactions at once, statements prepared by name."""
+    with pgbouncer(db, [pooled], server_connections=2) as pooler:
+        if not pooler.prepares:
+            pytest.skip("PgBouncer before 1.21 knows no named statements")
+        callers = [
+            {"tenant": tenant, "scopes": scopes, "told": sorted(told(tenant, scopes))} for tenant, scopes in CALLERS
+        ]
+        story = {"connection": node_connection(pooler.dsn(pooled)), "callers": callers, "transactions": 200}
+        assert run_node("pool.cjs", story) == {"right": 200, "backends": 2}
 
 
 LEFT_BEHIND = (
