@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 import click
-from rich.text import Text
 
 from graphium_db import server
 from graphium_db.cli.options import Session, admin_options, caller_options, examples, json_option
-from graphium_db.cli.output import done, print_json, say, shown, table
+from graphium_db.cli.output import counted, done, finding_list, print_json, say
 
 
 @click.command(
@@ -143,9 +143,10 @@ def _vector_schema(dsn: str | None) -> str:
 )
 @caller_options
 def doctor(session: Session, as_json: bool) -> None:
-    """Check server, extensions, deployment, row-level security and grants; with --tenant, as an admin, its data too.
+    """Check server, deployment and what keeps callers apart; with --tenant, as an admin, that tenant's data too.
 
-    Exits with 6 when something is at fault.
+    Each finding comes with its remedy: one that ends in a semicolon is SQL. docs/lints.md explains them. Exits with 6
+    when something is at fault; a warning is no fault.
     """
     from graphium_db.cli import checks
 
@@ -153,10 +154,8 @@ def doctor(session: Session, as_json: bool) -> None:
     if as_json:
         print_json(findings)
     else:
-        marks = {"ok": Text("✓", "green"), "warning": Text("!", "bold yellow"), "fault": Text("✗", "bold red")}
-        table("", "check", "found", rows=([marks[f.level], f.check, shown(f.found)] for f in findings))
-        remedies = {f"{f.check}: {f.remedy}": None for f in findings if f.level != "ok" and f.remedy}
-        for remedy in remedies:
-            say(remedy)
+        finding_list((f.level, f.check, f.object, f.found, None if f.level == "ok" else f.remedy) for f in findings)
+        counts = Counter(finding.level for finding in findings)
+        say(f"{counted(counts['fault'], 'fault')}, {counted(counts['warning'], 'warning')}")
     if any(finding.level == "fault" for finding in findings):
         raise click.exceptions.Exit(6)

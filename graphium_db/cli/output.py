@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import date, datetime
 from io import TextIOWrapper
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -115,6 +116,33 @@ def statement_list(
         grid.add_row(*(Text(column) for column in columns), body)
     if filled:
         put(grid, out)
+
+
+_MARKS = {"ok": ("✓", "green"), "info": ("i", "cyan"), "warning": ("!", "bold yellow"), "fault": ("✗", "bold red")}
+_ALIKE = 5
+
+
+def finding_list(findings: Iterable[tuple[str, str, str | None, str, str | None]]) -> None:
+    """What was looked at, each (level, check, object, found, remedy); of many alike the first few."""
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for check, alike in groupby(findings, key=lambda finding: finding[1]):
+        listed = list(alike)
+        for level, _, object, found, remedy in listed[:_ALIKE]:
+            body = Text()
+            body.append(check, style="bold")
+            if object:
+                body.append(f" {shown(object)}\n")
+            else:
+                body.append(": ")
+            body.append(shown(found))
+            if remedy:
+                body.append(f"\n{shown(remedy)}", style="cyan")
+            grid.add_row(Text(*_MARKS[level]), body)
+        if len(listed) > _ALIKE:
+            grid.add_row("", Text(f"… and {len(listed) - _ALIKE} more of {check}: --json lists them", style="dim"))
+    put(grid)
 
 
 def say(message: str, style: str = "") -> None:

@@ -79,6 +79,7 @@ def test_doctor_finds_nothing_then_something(db: Database, run: Run) -> None:
     dsn = db.dsn("deployer")
     healthy = run("doctor", "--dsn", dsn, "--json")
     assert [finding for finding in healthy.json if finding["level"] == "fault"] == []
+    assert [finding["level"] for finding in healthy.json if finding["check"] == "security"] == ["ok"]
     assert healthy.code == 0
     superuser = db.connect()
     try:
@@ -91,15 +92,60 @@ def test_doctor_finds_nothing_then_something(db: Database, run: Run) -> None:
         superuser.execute("revoke insert on graphium.kg_statements from graphium_app")
         superuser.execute('revoke execute on function ag_catalog.age_tail(variadic "any") from public')
     assert ran.code == 6
-    faults = {finding["check"]: finding["found"] for finding in ran.json if finding["level"] == "fault"}
-    assert set(faults) == {"deployment", "row-level security", "table grants", "ag_catalog"}
-    assert faults["deployment"] == (
-        "changed by hand since the last migrate: grant insert on table graphium.kg_statements to graphium_app (added), "
-        "row security of graphium.kg_statements (changed)"
-    )
-    assert faults["ag_catalog"] == 'ag_catalog.age_tail("any"): everybody may execute it, and should not'
-    assert "kg_statements" in faults["row-level security"]
-    assert faults["table grants"] == "insert on graphium.kg_statements to graphium_app"
+    faults = {f["check"]: (f["object"], f["found"], f["remedy"]) for f in ran.json if f["level"] == "fault"}
+    assert faults == {
+        "deployment": (
+            None,
+            "changed by hand since the last migrate: grant insert on table graphium.kg_statements to graphium_app "
+            "(added), row security of graphium.kg_statements (changed)",
+            "graphium migrate puts it back.",
+        ),
+        "ag_catalog_grant": (
+            "ag_catalog to public",
+            "public may execute 1 of its functions that read and write graphs past row-level security: "
+            'ag_catalog.age_tail("any").',
+            "revoke execute on all routines in schema ag_catalog from public;",
+        ),
+        "grant_beyond_need": (
+            "graphium.kg_statements to graphium_app",
+            "graphium_app holds insert: rows are written by functions only.",
+            "revoke insert on table graphium.kg_statements from graphium_app;",
+        ),
+        "row_security_off": (
+            "graphium.kg_statements",
+            "Its owner's functions see every tenant's rows: row-level security is not forced.",
+            "alter table graphium.kg_statements enable row level security, force row level security;",
+        ),
+    }
+
+
+def test_doctor_names_a_few_of_many_and_counts(db: Database, run: Run) -> None:
+    superuser = db.connect()
+    try:
+        for number in range(7):
+            superuser.execute(f"create policy p{number} on graphium.kg_statements using (true)".encode())
+        ran = run("doctor", "--dsn", db.dsn("admin"))
+    finally:
+        for number in range(7):
+            superuser.execute(f"drop policy p{number} on graphium.kg_statements".encode())
+    assert ran.code == 6
+    lines = ran.out.splitlines()
+    at = lines.index("✗ policy_added p0 on graphium.kg_statements")
+    assert lines[at + 1 : at + 4] == [
+        "  Permissive policies are joined with OR: it shows rows that tenant_and_scope_isolation hides.",
+        "  drop policy p0 on graphium.kg_statements;",
+        "✗ policy_added p1 on graphium.kg_statements",
+    ]
+    assert "  … and 2 more of policy_added: --json lists them" in lines
+    assert ran.err.startswith("7 faults, ")
+
+
+def test_doctor_says_what_it_may_not_look_at(acme: str, db: Database, run: Run) -> None:
+    ran = run("doctor", "--dsn", db.dsn("app"), "--json")
+    found = {finding["check"]: (finding["level"], finding["found"]) for finding in ran.json}
+    assert found["security"] == ("warning", "not checked: permission denied for function check_security")
+    assert found["deployment"][0] == "warning"
+    assert ran.code == 0
 
 
 def test_doctor_on_a_database_without_graphium(blank: Callable[..., Database], run: Run) -> None:
@@ -122,7 +168,7 @@ def test_a_policy_opened_by_hand_is_noticed_and_closed(db: Database, run: Run) -
     superuser.execute("alter table graphium.kg_embeddings disable row level security")
     doctor = run("doctor", "--dsn", dsn)
     assert doctor.code == 6
-    assert doctor.err.count("graphium migrate repairs policies and functions.") == 1
+    assert "✗ policy_changed tenant_and_scope_isolation on graphium.kg_statements\n" in doctor.out
     assert opened in " ".join(f["found"] for f in run("doctor", "--dsn", dsn, "--json").json)
     assert run("migrate", "--plan", "--dsn", dsn).out.startswith(f"changed by hand {opened}\n")
     assert f"changed by hand since the last migrate, put back: {opened}\n" in run("migrate", "--dsn", dsn).out
