@@ -1,4 +1,5 @@
-"""Generate docs/reference/sql.md from the SQL tree's comments, and docs/errors.md from graphium_db/errors.py.
+"""Generate docs/reference/sql.md from the SQL tree's comments, docs/errors.md from graphium_db/errors.py, and the
+matrix in docs/security.md from tests/isolation/matrix.yaml.
 
 python scripts/make_docs.py           # write them
 python scripts/make_docs.py --check   # exit 1 when a file is not what would be written
@@ -8,7 +9,11 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from graphium_db import errors
 
@@ -25,6 +30,14 @@ and a hint that says what to do; no message carries another row's text. In Pytho
 with `sqlstate`, `message` and `hint`. The client raises the same classes for text that PostgreSQL cannot store (U+0000,
 half of a surrogate pair), before it sends anything. Other database errors stay `psycopg`'s.
 """
+MATRIX_MARKS = ("<!-- matrix.yaml, by make docs -->\n", "<!-- end of matrix.yaml -->\n")
+MATRIX_CALLS = {
+    "functions": "Functions: `graphium.` and",
+    "cypher": "The graph: `graphium.cypher()` of",
+    "statements": "What else a session can try",
+    "commands": "The command line: `graphium` and",
+    "client": "The Python client: methods of `Graphium`",
+}
 _TEXT = r"'((?:[^']|'')*)'"
 _FUNCTION = re.compile(
     r"create or replace function graphium\.(?P<name>[a-z]\w*)\((?P<arguments>.*?)\)"
@@ -149,7 +162,45 @@ def errors_table() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES = {"docs/reference/sql.md": sql_reference, "docs/errors.md": errors_table}
+def security_page() -> str:
+    """The page as it is, with the matrix between its marks."""
+    page = (ROOT / "docs" / "security.md").read_text("utf-8")
+    start, end = MATRIX_MARKS
+    before, rest = page.split(start)
+    return before + start + matrix() + end + rest.split(end)[1]
+
+
+def matrix() -> str:
+    stated = yaml.load((ROOT / "tests/isolation/matrix.yaml").read_text("utf-8"), yaml.BaseLoader)  # noqa: S506  texts only
+    actors = list(stated["actors"])
+    lines = [f"- **{name}**: {who}" for name, who in stated["actors"].items()]
+
+    def table(title: str, rows: dict[str, Any]) -> None:
+        lines.extend(["", f"| {title} | {' | '.join(actors)} |", "|---" * (len(actors) + 1) + "|"])
+        for name, cells in rows.items():
+            columns: Sequence[str] = [cells] * len(actors) if isinstance(cells, str) else cells
+            shown = name if name in groups or name == "all others" else f"`{name}`".replace("|", "\\|")
+            lines.append(f"| {shown} | {' | '.join(columns)} |")
+
+    for section in ("tables", "sequences"):
+        groups = stated[section]["names"]
+        lines += ["", f"### {section.capitalize()}", ""]
+        lines += [f"- {group}: {', '.join(f'`{name}`' for name in names)}" for group, names in groups.items()]
+        for operation, rows in stated[section]["operations"].items():
+            table(operation, rows)
+    groups = {}
+    lines += ["", "### Calls"]
+    for section, title in MATRIX_CALLS.items():
+        table(title, stated[section])
+    table("Functions of `graphium_private`, with NULLs", {"all others": stated["other helpers"]})
+    return "\n".join(lines) + "\n"
+
+
+PAGES = {
+    "docs/reference/sql.md": sql_reference,
+    "docs/errors.md": errors_table,
+    "docs/security.md": security_page,
+}
 
 
 def main() -> int:
