@@ -46,7 +46,7 @@ class World:
         """Statements for `scopes`, by somebody who holds them; what is new of their taxa is born for `born`."""
         one = {"content": content, "embedding": vector, "required_scopes": list(scopes), **more}
         statements = [one] if isinstance(content, str) else [{"required_scopes": list(scopes), **s} for s in content]
-        with as_caller(self.app, self.slug, ["hr", *scopes]):
+        with as_caller(self.app, self.slug, ["hr", *scopes, *(born or ())]):
             rows = self.app.execute(
                 "select statement_id from graphium.ingest_context(%s, %s, %s, %s, %s)",
                 [family, genus, specimen, Jsonb(statements), list(scopes if born is None else born)],
