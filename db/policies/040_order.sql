@@ -28,7 +28,3 @@ begin
   end loop;
 end
 $order$;
-
--- Estimates tell what is frequent, whoever's it is. Nothing needs to be known about contents; of their hashes, that they differ.
-alter table graphium.kg_statements alter column content set statistics 0, alter column content_hash set statistics 1;
-alter table graphium.kg_statement_variants alter column content set statistics 0;

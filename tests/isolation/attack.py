@@ -106,7 +106,6 @@ class World:
                 conn.execute(removal.encode())
             conn.execute(sql.SQL("set local session authorization {}").format(sql.Identifier(self.role(who))))
             yield Attacker(conn)
-            conn.execute("reset session authorization")
         conn.close()
 
 
