@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, is_dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -32,15 +32,14 @@ Logins = dict[str, str]  # DSNs
 @pytest.fixture
 def logins(db: Database) -> Iterator[Logins]:
     """Where to connect as whom. Each telling finds the tenant `wreck` without its graph, and no other."""
-    with (
-        closing(psycopg.connect(db.dsn("admin"), autocommit=True)) as admin,
-        closing(psycopg.connect(db.dsn(), autocommit=True)) as boss,
-    ):
+    admin, boss = db.connect("admin"), db.connect()
+    admin.execute("select graphium.create_tenant('wreck', dimensions => 3)")
+    boss.execute("select ag_catalog.drop_graph(graph_name, true) from graphium.tenants where slug = 'wreck'")
+    try:
+        yield {login: db.dsn(login) for login in ("app", "admin")}
+    finally:
         for (slug,) in admin.execute("select slug from graphium.list_tenants()").fetchall():
             admin.execute("select graphium.drop_tenant(%s)", [slug])
-        admin.execute("select graphium.create_tenant('wreck', dimensions => 3)")
-        boss.execute("select ag_catalog.drop_graph(graph_name, true) from graphium.tenants where slug = 'wreck'")
-        yield {login: db.dsn(login) for login in ("app", "admin")}
 
 
 # ------------------------------------------------------------------------------------------------ tellers

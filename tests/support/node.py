@@ -51,16 +51,27 @@ def _node_modules() -> Path:
         with tempfile.TemporaryDirectory(dir=cache.parent, ignore_cleanup_errors=True) as name:
             for path in files:
                 shutil.copy(path, name)
-            done = subprocess.run(
-                [program, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
-                cwd=name,
-                capture_output=True,
-                text=True,
-                timeout=300,
-                env=os.environ | {"PATH": f"{Path(program).parent}:{os.environ.get('PATH', os.defpath)}"},
-            )
-            if done.returncode != 0:
-                pytest.skip(f"npm cannot install node-postgres here: {done.stderr.strip()[-500:]}")
+            try:
+                subprocess.run(
+                    [
+                        program,
+                        npm,
+                        "ci",
+                        "--ignore-scripts",
+                        "--no-audit",
+                        "--no-fund",
+                        "--fetch-retry-mintimeout=1000",
+                        "--fetch-retry-maxtimeout=5000",
+                    ],
+                    cwd=name,
+                    check=True,
+                    capture_output=True,
+                    text=True,
+                    timeout=180,
+                    env=os.environ | {"PATH": f"{Path(program).parent}:{os.environ.get('PATH', os.defpath)}"},
+                )
+            except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+                pytest.skip(f"npm cannot install node-postgres here: {error} {str(error.stderr or '').strip()[-300:]}")
             try:
                 Path(name).rename(cache)
             except OSError:  # another run was faster
