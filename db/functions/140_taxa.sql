@@ -72,6 +72,11 @@ begin
     from graphium.kg_statements s
    where s.tenant_id = v_tenant_id and s.family_id = v_family_id
      and case v_kind when 'family' then true when 'genus' then s.genus_id = c_id else s.specimen_id = c_id end;
+  -- What was said about these specimens and folded into a statement about another one goes too.
+  delete from graphium.kg_statement_variants v
+   using graphium.dh_specimens s
+   where s.tenant_id = v_tenant_id and s.family_id = v_family_id and case v_kind when 'family' then false when 'genus' then s.genus_id = c_id else s.id = c_id end
+     and v.tenant_id = v_tenant_id and v.specimen_id = s.id;
   case v_kind
     when 'family' then delete from graphium.dh_families f where f.tenant_id = v_tenant_id and f.id = c_id;
     when 'genus' then delete from graphium.dh_genera g where g.tenant_id = v_tenant_id and g.id = c_id;
@@ -80,7 +85,7 @@ begin
   return v_statements;
 end
 $forget_taxon$;
-comment on function graphium.forget_taxon(text, uuid) is 'Deletes a family, genus or specimen with all that is inside it, and returns how many statements that were.';
+comment on function graphium.forget_taxon(text, uuid) is 'Deletes a family, genus or specimen with all that is inside it, and what was said about it and folded into a statement about another specimen. Returns how many statements were deleted.';
 revoke all on function graphium.forget_taxon(text, uuid) from public;
 grant execute on function graphium.forget_taxon(text, uuid) to graphium_admin;
 
