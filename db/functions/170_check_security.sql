@@ -110,16 +110,19 @@ comment on function graphium_private._lint_row_security() is 'Lints row_security
 revoke all on function graphium_private._lint_row_security() from public;
 
 -- A call without arguments of one of our functions, in any policy of this database, that does not stand alone in a sub-select.
+-- But for the graphs': those are all made by one function, are many, and reading an expression locks its table.
 create or replace function graphium_private._lint_policy_cost() returns table (lint text, level text, object text, detail text, remedy text)
   language sql stable parallel safe security invoker
   set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $lint_policy_cost$
-  with policies as (
+  with policies as materialized (
     select distinct p.oid, p.polname, p.polrelid, pg_get_expr(p.polqual, p.polrelid) as qual, pg_get_expr(p.polwithcheck, p.polrelid) as with_check
       from pg_policy p
       join pg_depend d on d.classid = 'pg_policy'::regclass and d.objid = p.oid and d.refclassid = 'pg_proc'::regclass
       join pg_proc f on f.oid = d.refobjid and f.pronargs = 0
+      join pg_class c on c.oid = p.polrelid
      where f.pronamespace in ('graphium'::regnamespace, 'graphium_private'::regnamespace)
+       and c.relnamespace not in (select s.oid from graphium_private._our_schemas() s where s.is_graph)
   ), bare as (
     select p.*, regexp_replace(p.qual, c.wrapped, '\1', 'g') as bare_qual, regexp_replace(p.with_check, c.wrapped, '\1', 'g') as bare_check
       from policies p, (values ('\( SELECT (graphium(?:_private)?\.\w+\(\)) AS [^()]+\)')) as c(wrapped)
@@ -324,8 +327,11 @@ as $lint_grants$
   ), granted as (
     select a.kind, a.name, a.part, a.nspname, lower(x.privilege_type) as privilege, x.grantee,
            case x.grantee when 0 then 'public' else x.grantee::regrole::text end as grantee_name,
-           case when a.kind <> 'table' or a.nspname <> 'graphium' or x.privilege_type <> 'SELECT' then 'error' when a.part is null then 'warning' else 'info' end as level
+           r.rolsuper or r.rolbypassrls as is_exempt,
+           case when a.kind <> 'table' or a.nspname <> 'graphium' or x.privilege_type <> 'SELECT' then 'error'
+                when a.part is null or r.rolsuper or r.rolbypassrls then 'warning' else 'info' end as level
       from acls a, aclexplode(a.acl) as x
+      left join pg_roles r on r.oid = x.grantee
      where x.grantee <> a.owner and x.grantee not in (select o.oid from owners o)
        and not (a.kind = 'routine' and x.grantee = 0) -- that is function_public
        and not (a.kind = 'schema' and a.nspname = 'graphium' and x.privilege_type = 'USAGE')
@@ -333,12 +339,13 @@ as $lint_grants$
   )
   select 'grant_beyond_need', g.level, format('%s to %s', g.name, g.grantee_name),
          case g.level when 'info' then format('%s may read it, under the policies; graphium_reader gives that, and what goes with it.', g.grantee_name)
-                      when 'warning' then format('%s may read it, under the policies, with its system columns, which tell of writes by others; graphium_reader reads the others.', g.grantee_name)
+                      when 'warning' then format(case when g.is_exempt then '%s may read it, and the policies do not hold for it.'
+                        else '%s may read it, under the policies, with its system columns, which tell of writes by others; graphium_reader reads the others.' end, g.grantee_name)
                       else format('%s holds %s: %s.', g.grantee_name, string_agg(distinct g.privilege, ', '),
                                   case when g.kind = 'table' and g.nspname = 'graphium' then 'rows are written by functions only' else 'this is for our own functions only' end) end,
          string_agg(format('revoke %s on %s %s from %s;', g.privilege || coalesce(' (' || g.part || ')', ''), g.kind, g.name, g.grantee_name), ' ' order by g.privilege, g.part)
     from granted g
-   group by g.kind, g.name, g.nspname, g.grantee_name, g.level
+   group by g.kind, g.name, g.nspname, g.grantee_name, g.level, g.is_exempt
   union all
   -- Everybody may by default execute new functions and use new types; each of our files revokes it.
   select 'default_privilege', 'error', format('%s of %s', k.name, d.defaclrole::regrole),
@@ -400,7 +407,7 @@ as $lint_objects$
        select from pg_index i
         where i.indrelid = k.conrelid and i.indisvalid
           and (i.indkey::smallint[])[0:cardinality(k.conkey) - 1] @> k.conkey
-          and (i.indpred is null or pg_get_expr(i.indpred, i.indrelid) ~ 'IS NOT NULL\)$'))
+          and (i.indpred is null or pg_get_expr(i.indpred, i.indrelid) ~ 'IS NOT NULL[)]$'))
   union all
   select 'foreign_key_outside', 'error', format('%I on %s', k.conname, k.conrelid::regclass),
          format('Foreign keys are checked past row-level security: whoever writes there learns which keys %s has.', k.confrelid::regclass),
