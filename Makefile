@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 T ?= tests
 
-.PHONY: venv demo test test-pg17 lint fmt types snapshots freeze docs clean-venv
+.PHONY: venv demo test test-pg17 bench bench-quick lint fmt types snapshots freeze docs clean-venv
 
 venv: $(STAMP)
 
@@ -26,6 +26,11 @@ test: venv
 # The same suite on Debian 13's PostgreSQL 17 in a chroot; says why when the root cannot be built.
 test-pg17: venv
 	scripts/pg17-root run $(BIN)/python -m pytest -q $(T)
+
+# Writes docs/benchmarks.md and its plots; bench-quick writes small ones into build/, in three minutes.
+bench bench-quick: venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	nice -n 10 $(BIN)/python -m benchmarks $(if $(filter bench-quick,$@),--quick) $(if $(ROWS),--only $(ROWS))
 
 lint: venv
 	$(BIN)/ruff format --check .
