@@ -32,7 +32,7 @@ begin
       join pg_catalog.pg_class c on c.oid = p.relid
      where p.isleaf
   ), indexes as (
-    select c.relname as name, i.indrelid, i.indisvalid, a.atttypmod as dimensions,
+    select c.relname as name, i.indrelid, i.indisvalid, a.atttypmod as dimensions, a.attstattarget is distinct from 0 as is_sampled,
            exists (select from pg_catalog.pg_locks l
                     where l.database = (select d.oid from pg_catalog.pg_database d where d.datname = current_database())
                       and l.relation = i.indrelid and l.mode = 'ShareUpdateExclusiveLock' and l.granted) as is_busy
@@ -45,7 +45,7 @@ begin
            coalesce((select sum(c.embeddings) from graphium_private.family_counters c where c.tenant_id = t.id), 0) as embeddings
       from graphium.tenants t
   ), judged as (
-    select t.slug, coalesce(t.index_name, i.name) as name, t.id, t.dimensions, i.name is not null as is_there,
+    select t.slug, coalesce(t.index_name, i.name) as name, t.id, t.dimensions, i.name is not null as is_there, i.is_sampled,
            coalesce(i.is_busy and not i.indisvalid, false) as is_building,
            case when i.name is null then null
                 when t.id is null then 'it belongs to no tenant'
@@ -67,17 +67,24 @@ begin
       from judged j
       join partitions p on satisfies_hash_partition('graphium.kg_embeddings'::regclass, 16, p.remainder::int, j.id)
      where j.create_reason is not null and (not j.is_there or j.drop_reason is not null) and not j.is_building
+  ), sampled as ( -- once there
+    select j.name from judged j
+     where case when j.is_there and j.drop_reason is null then j.is_sampled else j.create_reason is not null end and not j.is_building
   ), framed as (
     select w.slug, w.action, w.reason, w.statement, 1 as part, w.slug collate "C" as tenant_order, w.name, w.turn from work w
     union all
     select null, 'set up', s.reason, s.statement, 0, null, s.statement::name, s.turn
       from (values (1, 'only the owner of a table may index it', 'set role graphium_owner'),
                    (2, 'parallel builds of an HNSW index are not safe before pgvector 0.8.2', 'set max_parallel_maintenance_workers = 0')) as s(turn, reason, statement)
-     where exists (select from work)
+     where exists (select from work) or exists (select from sampled)
+    union all
+    select null, 'clean up', 'an index that computes is sampled for the planner; vectors are to be in no statistics, which outlive them',
+           format('alter index graphium.%I alter column 1 set statistics 0', s.name), 2, null, s.name, 0
+      from sampled s
     union all
     select null, 'clean up', 'as it was', s.statement, 2, null, s.statement::name, s.turn
       from (values (1, 'reset max_parallel_maintenance_workers'), (2, 'reset role')) as s(turn, statement)
-     where exists (select from work)
+     where exists (select from work) or exists (select from sampled)
   )
   select row_number() over (order by f.part, f.tenant_order, f.turn, f.name)::int, f.slug, f.action, f.reason, f.statement
     from framed f
