@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
@@ -14,12 +15,14 @@ from typing import Any
 import psycopg
 import pytest
 import yaml
+from psycopg.conninfo import conninfo_to_dict
 
 from graphium_db import Graphium, GraphiumError
 from tests.support.databases import Database
-from tests.support.node import node_connection, run_node
+from tests.support.node import node, node_connection, run_node
 from tests.support.pgbouncer import pgbouncer
 from tests.support.psql import psql
+from tests.support.server import ROOT
 
 SCENARIO = yaml.safe_load(Path(__file__).with_name("scenario.yaml").read_text("utf-8"))
 STEPS: list[dict[str, Any]] = SCENARIO["steps"]
@@ -226,3 +229,33 @@ def test_the_story_meets_every_error_that_a_client_can_meet() -> None:
     """MG003 is for whoever updates a table by hand; no application role has the right to."""
     met = {step["fails"][0] for step in STEPS if "fails" in step}
     assert met == {f"MG{n:03}" for n in range(1, 11)} - {"MG003"} | {"42501"}
+
+
+# ------------------------------------------------------------------------------------------------ docs/languages.md
+
+
+def code(language: str) -> str:
+    [block] = re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs" / "languages.md").read_text("utf-8"), re.DOTALL)
+    return str(block)
+
+
+def test_the_examples_of_the_docs(db: Database, tmp_path: Path) -> None:
+    db.connect("admin").execute("select graphium.create_tenant('acme', dimensions => 3)")
+    app = conninfo_to_dict(db.dsn("app"))
+    address = "postgresql:///{dbname}?host={host}&user={user}&password={password}".format(**app)
+    (tmp_path / "example.cjs").write_text(code("js"), "utf-8")
+    said = node(tmp_path / "example.cjs", env={"GRAPHIUM_DSN": f"{address}&port={app.get('port', 5432)}"})
+    assert said.splitlines() == [
+        "[ 'hr' ] [ { content: 'Aisha prefers written feedback.', similarity: 1 } ]",
+        "[] []",
+        "MG005 query_embedding has 2 dimensions, the tenant's model all-MiniLM-L6-v2 has 3",
+        "Give 3 finite numbers made by all-MiniLM-L6-v2, or null to store or search by words only.",
+    ]
+    done = subprocess.run(
+        [psql(), "--no-psqlrc", "--quiet", "--file=-", db.dsn("app")],
+        input=code("sql"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("Aisha prefers written feedback.\n1\n", "")

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,23 @@ from tests.support.server import ROOT
 FOLDER = ROOT / "tests" / "isolation" / "node"
 
 
-def run_node(script: str, story: Any) -> Any:
-    """What a script of tests/isolation/node makes of `story`: JSON in, JSON out."""
+def node(script: Path, story: str = "", env: Mapping[str, str] | None = None) -> str:
+    """What a script prints that gets `story` on its standard input."""
     done = subprocess.run(
-        [_node_and_npm()[0], str(FOLDER / script)],
-        input=json.dumps(story),
+        [_node_and_npm()[0], str(script)],
+        input=story,
         capture_output=True,
         text=True,
         encoding="utf-8",
-        env={"NODE_PATH": str(_node_modules()), "TZ": "America/Lima"},
+        env={"NODE_PATH": str(_node_modules()), "TZ": "America/Lima", **(env or {})},
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return done.stdout
+
+
+def run_node(script: str, story: Any) -> Any:
+    """What a script of tests/isolation/node makes of `story`: JSON in, JSON out."""
+    return json.loads(node(FOLDER / script, json.dumps(story)))
 
 
 def node_connection(dsn: str) -> dict[str, Any]:
