@@ -6,11 +6,12 @@ says) must hold no text and no id of a row that is hidden from the actor, and no
 
 from __future__ import annotations
 
+import functools
 import io
 import itertools
 import json
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +27,7 @@ from graphium_db import Graphium
 from graphium_db.cli import main
 from graphium_db.cli.main import UNHEALTHY, cli
 from graphium_db.errors import GraphiumError
-from tests.isolation import world as worlds
-from tests.isolation.world import ACTORS, Actor, NoModel, World
+from tests.isolation.world import ACTORS, Actor, NoModel, World, build, rows
 from tests.support.databases import Connection, Database
 
 FILE = Path(__file__).with_name("matrix.yaml")
@@ -67,16 +67,7 @@ def cells(section: str) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def world(db: Database, tmp_path_factory: pytest.TempPathFactory) -> World:
-    return worlds.build(db, tmp_path_factory.mktemp("world"))
-
-
-@pytest.fixture(scope="module")
-def rows_before(world: World) -> dict[UUID, str]:
-    return rows(world.boss)
-
-
-def rows(conn: Connection) -> dict[UUID, str]:
-    return dict(conn.execute("select id, hash from matrix.rows()").fetchall())
+    return build(db, tmp_path_factory.mktemp("world"))
 
 
 @dataclass(frozen=True)
@@ -98,6 +89,12 @@ def acting(world: World, actor: Actor) -> Iterator[Connection]:
         conn.execute("rollback")
 
 
+def rows_after(world: World, conn: Connection) -> dict[UUID, str]:
+    """What the open transaction made of them; one that failed has changed nothing."""
+    failed = conn.info.transaction_status == psycopg.pq.TransactionStatus.INERROR
+    return world.before if failed else rows(conn)
+
+
 def error(caught: psycopg.Error) -> Got:
     diag = caught.diag
     said = (
@@ -111,17 +108,14 @@ def error(caught: psycopg.Error) -> Got:
     return Got(str(caught.sqlstate), f"{caught} {said}")
 
 
-def expect(
-    world: World, cell: Cell, call: str, got: Got, after: dict[UUID, str] | None, before: dict[UUID, str]
-) -> None:
+def expect(world: World, cell: Cell, call: str, got: Got, after: dict[UUID, str]) -> None:
     """The cell is as stated, nothing hidden came along, and nothing hidden changed. What the call says is no secret."""
     actor = ACTORS[cell.actor]
-    expected = "some" if cell.expected == "some" and got.cell.isdigit() and got.cell != "0" else got.cell
-    assert expected == cell.expected, got.everything
+    found = "some" if cell.expected == "some" and got.cell.isdigit() else got.cell
+    assert found == cell.expected, got.everything
     assert [secret for secret in world.hidden_from(actor) if secret in got.everything and secret not in call] == []
-    if after is not None:
-        hidden = [UUID(id) for id in world.hidden_ids(actor)]
-        assert {id: after.get(id) for id in hidden} == {id: before[id] for id in hidden}
+    hidden = [UUID(id) for id in world.hidden_ids(actor)]
+    assert {id: after.get(id) for id in hidden} == {id: world.before[id] for id in hidden}
 
 
 # ------------------------------------------------------------------------------------------ tables and sequences
@@ -138,30 +132,23 @@ class Shape(NamedTuple):
     key: list[tuple[str, str]]
 
 
-@pytest.fixture(scope="module")
-def shapes(world: World) -> Callable[[str], Shape]:
-    known: dict[str, Shape] = {}
-
-    def shape(table: str) -> Shape:
-        if table not in known:
-            columns = world.boss.execute(
-                "select quote_ident(a.attname), format_type(a.atttypid, a.atttypmod), coalesce(a.attnum = any (i.indkey), false), a.attgenerated = ''"
-                "  from pg_attribute a left join pg_index i on i.indrelid = a.attrelid and i.indisprimary"
-                " where a.attrelid = %s::regclass and a.attnum > 0 and not a.attisdropped order by a.attnum",
-                [table],
-            ).fetchall()
-            row = world.boss.execute(f"select to_jsonb(t)::text from {table} t limit 1".encode()).fetchone()
-            key = [(name, type_) for name, type_, is_key, _ in columns if is_key] or [columns[0][:2]]
-            known[table] = Shape(row[0] if row else "{}", [name for name, _, _, is_given in columns if is_given], key)
-        return known[table]
-
-    return shape
+@functools.cache
+def shape_of(world: World, table: str) -> Shape:
+    columns = world.boss.execute(
+        "select quote_ident(a.attname), format_type(a.atttypid, a.atttypmod), coalesce(a.attnum = any (i.indkey), false), a.attgenerated = ''"
+        "  from pg_attribute a left join pg_index i on i.indrelid = a.attrelid and i.indisprimary"
+        " where a.attrelid = %s::regclass and a.attnum > 0 and not a.attisdropped order by a.attnum",
+        [table],
+    ).fetchall()
+    row = world.boss.execute(f"select to_jsonb(t)::text from {table} t limit 1".encode()).fetchone()
+    key = [(name, type_) for name, type_, is_key, _ in columns if is_key] or [columns[0][:2]]
+    return Shape(row[0] if row else "{}", [name for name, _, _, is_given in columns if is_given], key)
 
 
 @pytest.mark.parametrize("cell", cells("tables"))
-def test_tables(world: World, rows_before: dict[UUID, str], shapes: Callable[[str], Shape], cell: Cell) -> None:
+def test_tables(world: World, cell: Cell) -> None:
     table = quoted(world, cell.object)
-    shape = shapes(table)
+    shape = shape_of(world, table)
     given = ", ".join(shape.columns)
     row = "jsonb_populate_record(null::{}, '{}')".format(table, shape.row.replace("'", "''"))
     key = [(f"c{n}", name, type_) for n, (name, type_) in enumerate(shape.key)]
@@ -204,11 +191,11 @@ def test_tables(world: World, rows_before: dict[UUID, str], shapes: Callable[[st
     told = " ".join(
         world.ids[name] for name in ("raises_family", "pay_genus", "grades_specimen") if cell.actor == "unscoped"
     )
-    expect(world, cell, row if cell.operation == "insert" else told, got, None, rows_before)
+    expect(world, cell, row if cell.operation == "insert" else told, got, world.before)
 
 
 @pytest.mark.parametrize("cell", cells("sequences"))
-def test_sequences(world: World, rows_before: dict[UUID, str], cell: Cell) -> None:
+def test_sequences(world: World, cell: Cell) -> None:
     sequence = quoted(world, cell.object)
     command = {
         "select": f"select * from {sequence}",
@@ -216,7 +203,7 @@ def test_sequences(world: World, rows_before: dict[UUID, str], cell: Cell) -> No
         "setval": f"select setval('{sequence}', 100)",
     }[cell.operation]
     with acting(world, ACTORS[cell.actor]) as conn:
-        expect(world, cell, "", result(conn, command), None, rows_before)
+        expect(world, cell, "", result(conn, command), world.before)
 
 
 def result(conn: Connection, command: str, value: bool = False) -> Got:
@@ -234,43 +221,41 @@ def result(conn: Connection, command: str, value: bool = False) -> Got:
 
 
 # ------------------------------------------------------------------------------------------ calls
-def attempted(world: World, cell: Cell, command: str, before: dict[UUID, str], value: bool = False) -> None:
+def attempted(world: World, cell: Cell, command: str, value: bool = False) -> None:
     with acting(world, ACTORS[cell.actor]) as conn:
         got = result(conn, command, value)
-        failed = conn.info.transaction_status == psycopg.pq.TransactionStatus.INERROR
-        after = before if failed else rows(conn)
-    expect(world, cell, command, got, after, before)
+        after = rows_after(world, conn)
+    expect(world, cell, command, got, after)
 
 
-@pytest.fixture(scope="module")
-def values(world: World) -> set[str]:
-    """The functions that return one value, and not rows or a record."""
-    return {
-        name
-        for (name,) in world.boss.execute(
-            "select proname from pg_proc where pronamespace = 'graphium'::regnamespace and not proretset and prorettype <> 'record'::regtype"
-        )
-    }
+@functools.cache
+def returns_a_value(world: World, function: str) -> bool:
+    """And not rows or a record."""
+    found = world.boss.execute(
+        "select not proretset and prorettype <> 'record'::regtype from pg_proc where pronamespace = 'graphium'::regnamespace and proname = %s",
+        [function],
+    ).fetchone()
+    return found is not None and bool(found[0])
 
 
 @pytest.mark.parametrize("cell", cells("functions"))
-def test_functions(world: World, rows_before: dict[UUID, str], values: set[str], cell: Cell) -> None:
+def test_functions(world: World, cell: Cell) -> None:
     name = cell.object.split("(")[0]
-    attempted(world, cell, f"select * from graphium.{world.filled_in(cell.object)}", rows_before, name in values)
+    attempted(world, cell, f"select * from graphium.{world.filled_in(cell.object)}", returns_a_value(world, name))
 
 
 @pytest.mark.parametrize("cell", cells("cypher"))
-def test_cypher(world: World, rows_before: dict[UUID, str], cell: Cell) -> None:
-    attempted(world, cell, f"select graphium.cypher($query${cell.object}$query$)", rows_before)
+def test_cypher(world: World, cell: Cell) -> None:
+    attempted(world, cell, f"select graphium.cypher($query${cell.object}$query$)")
 
 
 @pytest.mark.parametrize("cell", cells("statements"))
-def test_statements(world: World, rows_before: dict[UUID, str], cell: Cell) -> None:
-    attempted(world, cell, world.filled_in(cell.object), rows_before)
+def test_statements(world: World, cell: Cell) -> None:
+    attempted(world, cell, world.filled_in(cell.object))
 
 
 @pytest.mark.parametrize("actor", ACTORS)
-def test_other_helpers(world: World, rows_before: dict[UUID, str], actor: str) -> None:
+def test_other_helpers(world: World, actor: str) -> None:
     """Everything else in graphium_private, which no application may even name; the owner gets nothing by it."""
     calls = world.boss.execute(
         "select format('%I.%I(%s)', pronamespace::regnamespace, proname, (select string_agg(format('null::%s', format_type(t, null)), ', ' order by n)"
@@ -281,12 +266,11 @@ def test_other_helpers(world: World, rows_before: dict[UUID, str], actor: str) -
     for (call,) in calls:
         with acting(world, ACTORS[actor]) as conn:
             got = result(conn, f"select * from {call}")
-            failed = conn.info.transaction_status == psycopg.pq.TransactionStatus.INERROR
-            after = rows_before if failed else rows(conn)
+            after = rows_after(world, conn)
         stated = MATRIX["other helpers"][list(ACTORS).index(actor)]
         assert stated in ("42501", "harmless")
         cell = Cell(call, "", actor, "42501" if stated == "42501" else got.cell)
-        expect(world, cell, call, got, after, rows_before)
+        expect(world, cell, call, got, after)
 
 
 # ------------------------------------------------------------------------------------------ command line and Python
@@ -300,7 +284,7 @@ def shown(value: Any) -> str:
 
 
 @pytest.mark.parametrize("cell", cells("client"))
-def test_client(world: World, rows_before: dict[UUID, str], cell: Cell) -> None:
+def test_client(world: World, cell: Cell) -> None:
     actor = ACTORS[cell.actor]
     call = world.filled_in(cell.object)
     with acting(world, actor) as conn:
@@ -310,13 +294,12 @@ def test_client(world: World, rows_before: dict[UUID, str], cell: Cell) -> None:
             got = Got(shown(value), repr(value))
         except (GraphiumError, psycopg.Error) as caught:
             got = Got(type(caught).__name__, f"{caught} {error(caught) if isinstance(caught, psycopg.Error) else ''}")
-        failed = conn.info.transaction_status == psycopg.pq.TransactionStatus.INERROR
-        after = rows_before if failed else rows(conn)
-    expect(world, cell, call, got, after, rows_before)
+        after = rows_after(world, conn)
+    expect(world, cell, call, got, after)
 
 
 @pytest.mark.parametrize("cell", cells("commands"))
-def test_commands(world: World, rows_before: dict[UUID, str], monkeypatch: pytest.MonkeyPatch, cell: Cell) -> None:
+def test_commands(world: World, monkeypatch: pytest.MonkeyPatch, cell: Cell) -> None:
     """On the actor's own connection, so that it can be rolled back; what looks at the database by itself uses the DSN."""
     actor = ACTORS[cell.actor]
     command = world.filled_in(cell.object)
@@ -335,12 +318,11 @@ def test_commands(world: World, rows_before: dict[UUID, str], monkeypatch: pytes
             )
         with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
             code = main([*shlex.split(command), "--json"])
-        failed = conn.info.transaction_status == psycopg.pq.TransactionStatus.INERROR
-        after = rows_before if failed else rows(conn)
+        after = rows_after(world, conn)
     done = code == 0 or (code == UNHEALTHY and command.startswith("doctor"))
     got = Got(shown(json.loads(out.getvalue())) if done else f"exit {code}", out.getvalue() + err.getvalue())
     file = Path(world.names["statements"]).read_text("utf-8") if "$statements" in cell.object else ""
-    expect(world, cell, command + file, got, after, rows_before)
+    expect(world, cell, command + file, got, after)
 
 
 # ------------------------------------------------------------------------------------------ nothing is missing
@@ -417,8 +399,8 @@ def test_the_file_has_nothing_that_is_not_looked_at() -> None:
     assert set(MATRIX) == {"actors", "tables", "sequences", "other helpers", *CALLS}
     assert list(MATRIX["actors"]) == list(ACTORS)
     for section in ("tables", "sequences"):
-        for operation, rows in MATRIX[section]["operations"].items():
-            assert set(rows) - {"all others"} <= objects(section) | set(MATRIX[section]["names"]), operation
+        for operation, stated in MATRIX[section]["operations"].items():
+            assert set(stated) - {"all others"} <= objects(section) | set(MATRIX[section]["names"]), operation
 
 
 def test_every_operation_on_tables_is_there() -> None:
@@ -426,20 +408,20 @@ def test_every_operation_on_tables_is_there() -> None:
     assert stated == {"select", "select system columns", "select for update", "copy to", "copy from", "insert", "update", "delete", "truncate", "references", "trigger", "lock", "lock in access share mode"}  # fmt: skip
 
 
-def test_the_checks_can_fail(world: World, rows_before: dict[UUID, str]) -> None:
+def test_the_checks_can_fail(world: World) -> None:
     """What must not come along is there to come along; and when it does, or when a hidden row changes, a cell fails."""
     tables = ("kg_statements", "dh_families", "dh_genera", "dh_specimens", "dh_symbioses", "tenants")
     everything = repr([world.boss.execute(f"select * from graphium.{table}".encode()).fetchall() for table in tables])
     assert [secret for secret in world.hidden_from(ACTORS["nobody"]) if secret not in everything] == []
     cell = Cell("", "", "unscoped", "ok")
-    expect(world, cell, "", Got("ok", world.ids["open"]), rows_before, rows_before)
+    expect(world, cell, "", Got("ok", world.ids["open"]), world.before)
     for name in ("hr", "legal", "either", "umbrella_open", "raises_family", "both_edge", "umbrella"):
         with pytest.raises(AssertionError):
-            expect(world, cell, "", Got("ok", world.ids[name]), None, rows_before)
+            expect(world, cell, "", Got("ok", world.ids[name]), world.before)
         id = UUID(world.ids[name])
         for after in (
-            rows_before | {id: "another hash"},
-            {key: hash for key, hash in rows_before.items() if key != id},
+            world.before | {id: "another hash"},
+            {key: hash for key, hash in world.before.items() if key != id},
         ):
             with pytest.raises(AssertionError):
-                expect(world, cell, "", Got("ok"), after, rows_before)
+                expect(world, cell, "", Got("ok"), after)

@@ -24,11 +24,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from psycopg import sql
+from uuid import UUID
 
 from graphium_db.embedding import Embedding
 from tests.support.databases import Connection, Database, as_caller
@@ -84,7 +83,7 @@ ACTORS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class World:
     """The database with all that in it."""
 
@@ -102,9 +101,10 @@ class World:
     """Whose row it is, by id."""
     graph: str
     """Schema of acme's graph."""
-    folder: Path
-    """Holds $statements, a file for `graphium ingest` and `graphium import`."""
-    names: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str]
+    """What $names stand for: ids, full names of logins, graph, and a file for `graphium ingest` and `import`."""
+    before: dict[UUID, str]
+    """What matrix.rows() says of the world as it is."""
 
     def filled_in(self, text: str) -> str:
         """Puts ids, login names and paths in for $names."""
@@ -209,6 +209,11 @@ $rows$;
 """
 
 
+def rows(conn: Connection) -> dict[UUID, str]:
+    """A hash of each row, by id, as the transaction of `conn` sees them, whoever that is."""
+    return dict(conn.execute("select id, hash from matrix.rows()").fetchall())
+
+
 def build(db: Database, folder: Path) -> World:
     """Make it: the memory by functions only, as an admin."""
     boss, admin = db.connect(), db.connect("admin")
@@ -223,12 +228,12 @@ def build(db: Database, folder: Path) -> World:
                 "select graphium.ingest_context(%s, %s, %s, %s::jsonb, %s)",
                 [family, genus, specimen, json.dumps(statements), specimen_scopes],
             )
-    names: dict[str, str] = {}
+    ids: dict[str, str] = {}
     marks: dict[str, str] = {}
 
     def found(name: str, mark: str, query: str, *values: str) -> None:
         [(id,)] = boss.execute(query.encode(), values).fetchall()
-        names[name], marks[str(id)] = str(id), mark
+        ids[name], marks[str(id)] = str(id), mark
 
     for name, mark in STATEMENTS.items():
         found(name, mark, "select id from graphium.kg_statements where content = %s", content(name, mark))
@@ -243,7 +248,7 @@ def build(db: Database, folder: Path) -> World:
         marks[str(id)] = U_OPEN
     for tenant, name, mark, source, target in EDGES:
         ends = [
-            json.dumps({key: names.get(value.removeprefix("$"), value) for key, value in end.items()})
+            json.dumps({key: ids.get(value.removeprefix("$"), value) for key, value in end.items()})
             for end in (source, target)
         ]
         with as_caller(admin, tenant):
@@ -253,7 +258,7 @@ def build(db: Database, folder: Path) -> World:
         found(name, mark, "select id from graphium.dh_symbioses where note = %s", f"note {mark}")
     for tenant, name, scopes in (("acme", "either", ["hr", "legal"]), ("umbrella", "umbrella_legal", ["legal"])):
         with as_caller(admin, tenant):
-            admin.execute("select graphium.set_required_scopes('statement', %s, %s)", [names[name], scopes])
+            admin.execute("select graphium.set_required_scopes('statement', %s, %s)", [ids[name], scopes])
     for slug in ("acme", "umbrella"):
         found(slug, slug, "select id from graphium.tenants where slug = %s", slug)
 
@@ -283,24 +288,14 @@ def build(db: Database, folder: Path) -> World:
         )
         + "\n"
     )
-    graph = f"graphium_{names['acme'].replace('-', '')}"
-    world = World(
-        db,
-        boss,
-        {},
-        logins,
-        roles,
-        dict(names),
-        marks,
-        graph,
-        folder,
-        names | roles | {"graph": graph, "statements": str(statements_file)},
-    )
+    graph = f"graphium_{ids['acme'].replace('-', '')}"
+    boss.execute("grant execute on all functions in schema matrix to public")
+    connections = {}
     for actor in ACTORS.values():
-        world.connections[actor.name] = db.connect(logins[actor.login])
-        world.connections[actor.name].execute("set lock_timeout = '5s'")
-    boss.execute(sql.SQL("grant execute on all functions in schema matrix to public"))
-    return world
+        connections[actor.name] = db.connect(logins[actor.login], prepare_threshold=None)  # no two texts are alike
+        connections[actor.name].execute("set lock_timeout = '5s'")
+    names = ids | roles | {"graph": graph, "statements": str(statements_file)}
+    return World(db, boss, connections, logins, roles, ids, marks, graph, names, rows(boss))
 
 
 def _kind(table: str) -> str:
