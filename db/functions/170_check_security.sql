@@ -563,16 +563,15 @@ begin
                      where o.rolname in ('graphium_reader', 'graphium_user', 'graphium_app', 'graphium_admin'))
     )
     select 'ag_catalog_grant', 'error', format('ag_catalog to %s', b.grantee),
-           format('%s may execute %s of its functions that read and write graphs past row-level security: %s.', b.grantee, count(*),
-                  array_to_string((array_agg(b.function order by b.function collate "C"))[:3], ', ') || case when count(*) > 3 then ', …' else '' end),
+           format('%s may execute functions of Apache AGE, which read and write graphs past row-level security: %s of them, such as %s.', b.grantee, count(*),
+                  min(b.function collate "C")),
            case when b.grantee = 'public' or b.is_application then format('revoke execute on all routines in schema ag_catalog from %s;', b.grantee)
                 else format('revoke execute on function %s from %s;', string_agg(b.function, ', ' order by b.function collate "C"), b.grantee) end
       from beyond b
      group by b.grantee, b.is_application
     union all
     select 'ag_catalog_grant', 'warning', format('ag_catalog to %s', d.grantee),
-           format('%s may not execute %s of its functions that queries need: %s.', d.grantee, count(*),
-                  array_to_string((array_agg(d.function order by d.function collate "C"))[:3], ', ') || case when count(*) > 3 then ', …' else '' end),
+           format('%s may not execute functions of Apache AGE that queries need: %s of them, such as %s.', d.grantee, count(*), min(d.function collate "C")),
            format('grant execute on function %s to %s;', string_agg(d.function, ', ' order by d.function collate "C"), d.grantee)
       from differences d
      where d.is_missing

@@ -102,8 +102,8 @@ def test_doctor_finds_nothing_then_something(db: Database, run: Run) -> None:
         ),
         "ag_catalog_grant": (
             "ag_catalog to public",
-            "public may execute 1 of its functions that read and write graphs past row-level security: "
-            'ag_catalog.age_tail("any").',
+            "public may execute functions of Apache AGE, which read and write graphs past row-level security: "
+            '1 of them, such as ag_catalog.age_tail("any").',
             "revoke execute on all routines in schema ag_catalog from public;",
         ),
         "grant_beyond_need": (
