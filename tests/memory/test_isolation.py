@@ -127,6 +127,8 @@ WITHOUT_TENANT = {
     "add_principal",
     "remove_principal",
     "list_principals",
+    "check_security",
+    "list_principals",
     "maintenance_plan",
 }
 ARGUMENTS = {  # valid ones, where NULL is refused for its own sake
