@@ -202,6 +202,8 @@ class Tenant:
         self.genera = {i: g for i, g in self.genera.items() if g.family in self.families}
         self.specimens = {i: s for i, s in self.specimens.items() if s.genus in self.genera}
         self.statements = {i: s for i, s in self.statements.items() if s.specimen in self.specimens}
+        for s in self.statements.values():
+            s.variants = Counter({v: n for v, n in s.variants.items() if v[1] is None or v[1] in self.specimens})
         self.edges = {
             i: e for i, e in self.edges.items() if all(end[1] in self.table(end[0]) for end in (e.source, e.target))
         }
@@ -311,9 +313,7 @@ class Caller:
                 for s in statements
             ],
             "kg_statement_variants": [
-                (s.id, content, specimen if specimen in of.specimens else None, source, position, count)
-                for s in statements
-                for (content, specimen, source, position), count in s.variants.items()
+                (s.id, *variant, count) for s in statements for variant, count in s.variants.items()
             ],
             "kg_embeddings": [(s.id, *paths[s.id], s.layer, s.scopes, s.vector) for s in statements if s.vector],
             "dh_symbioses": [(e.id, e.kind, e.note, *self._end(e.source), *self._end(e.target)) for e in self.edges()],
