@@ -34,6 +34,7 @@ def source(db: Database) -> Database:
         taxonomy.small()
         [family] = taxonomy.families('hidden "family" \\', scopes=["hr"])
         taxonomy.genera(family, "{}")
+    admin.execute("select graphium.add_principal(%s, 'acme', '{hr}')", [db.cluster.role(db.login())])
     return db
 
 
@@ -77,6 +78,10 @@ def test_restored(restored: Database) -> None:
     superuser = restored.connect()
     ids = dict(superuser.execute("select slug, id from graphium.tenants").fetchall())
     assert sorted(ids) == ["O'Brien & $$", "acme"]
+
+    # Roles of one cluster keep their oids, so bindings hold. (tests/isolation/test_principals.py: in another cluster none does.)
+    bindings = restored.connect("admin").execute("select tenant, scopes, is_in_force from graphium.list_principals()")
+    assert bindings.fetchall() == [("acme", ["hr"], True)]
 
     # Before: the memory takes writes, and mirrors them by the names of the tables; Cypher says what to do.
     app, admin = restored.connect("app"), restored.connect("admin")
