@@ -6,7 +6,7 @@
 -- Lock order: the families by id first, like every writer.
 --
 -- example:
---   select graphium.set_caller('acme');
+--   select graphium.set_caller('acme', '{hr}');
 --   select graphium.set_required_scopes('statement', statement_id, '{}') from graphium.recall_context(page_size => 1);
 --   select graphium.set_many_required_scopes('statement', array(select statement_id from graphium.recall_context(specimen => 'Ada')), '{hr}');
 --   select graphium.set_many_required_scopes('statement', array(select statement_id from graphium.recall_context(specimen => 'Ada')), '{}');
