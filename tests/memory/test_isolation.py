@@ -128,7 +128,6 @@ WITHOUT_TENANT = {
     "remove_principal",
     "list_principals",
     "check_security",
-    "list_principals",
     "maintenance_plan",
 }
 ARGUMENTS = {  # valid ones, where NULL is refused for its own sake
