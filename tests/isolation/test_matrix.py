@@ -26,7 +26,7 @@ import yaml
 from graphium_db import Graphium
 from graphium_db.cli import main
 from graphium_db.cli.main import UNHEALTHY, cli
-from graphium_db.errors import GraphiumError
+from graphium_db.errors import BY_SQLSTATE, GraphiumError
 from tests.isolation.world import ACTORS, Actor, NoModel, World, build, rows
 from tests.support.databases import Connection, Database
 
@@ -246,7 +246,7 @@ def test_functions(world: World, cell: Cell) -> None:
 
 @pytest.mark.parametrize("cell", cells("cypher"))
 def test_cypher(world: World, cell: Cell) -> None:
-    attempted(world, cell, f"select graphium.cypher($query${cell.object}$query$)")
+    attempted(world, cell, f"select graphium.cypher($query${world.filled_in(cell.object)}$query$)")
 
 
 @pytest.mark.parametrize("cell", cells("statements"))
@@ -293,7 +293,12 @@ def test_client(world: World, cell: Cell) -> None:
             value = eval(f"client.{call}", {"client": client})
             got = Got(shown(value), repr(value))
         except (GraphiumError, psycopg.Error) as caught:
-            got = Got(type(caught).__name__, f"{caught} {error(caught) if isinstance(caught, psycopg.Error) else ''}")
+            state = str(caught.sqlstate)
+            as_it_should = type(caught) is (BY_SQLSTATE.get(state) or psycopg.errors.lookup(state))
+            got = Got(
+                state if as_it_should else type(caught).__name__,
+                f"{caught!r} {error(caught) if isinstance(caught, psycopg.Error) else ''}",
+            )
         after = rows_after(world, conn)
     expect(world, cell, call, got, after)
 
