@@ -1,4 +1,4 @@
--- Who may call what in ag_catalog, compared with what db/bootstrap.sql grants. `alter extension age update` gives each new
+-- Who may call what in ag_catalog, and what the planner is told of some functions, compared with what db/bootstrap.sql says. `alter extension age update` gives each new
 -- function to everybody; then a superuser runs db/bootstrap.sql again. Called by graphium doctor.
 set local role graphium_keeper;
 
@@ -47,9 +47,19 @@ as $check_cypher_grants$
   select 'it is not marked leakproof: traversals are slow', p.oid::regprocedure::text
     from pg_proc p
    where p.pronamespace = 'ag_catalog'::regnamespace and p.proname in ('graphid_eq', 'graphid_lt', 'graphid_gt') and not p.proleakproof
+  union all
+  select 'it is marked leakproof: EXPLAIN tells what hidden names begin with', p.oid::regprocedure::text
+    from pg_proc p
+   where p.pronamespace = 'pg_catalog'::regnamespace and p.proleakproof
+     and p.proargtypes::oid[] && array['text'::regtype, 'character'::regtype, 'character varying'::regtype]::oid[]
+     and not exists (select from pg_operator o where o.oprcode = p.oid and o.oprname in ('=', '<>'))
+  union all
+  select 'its cost is not 0: EXPLAIN tells whether any tenant has a text that is guessed', p.oid::regprocedure::text
+    from pg_proc p
+   where p.oid = 'pg_catalog.uuid_eq(uuid, uuid)'::regprocedure and p.procost <> 0
   order by 1, 2
 $check_cypher_grants$;
 comment on function graphium_private._check_cypher_grants() is
-  'What differs in ag_catalog from what db/bootstrap.sql makes of it: grants beyond it, or missing. Empty when right: graphium.cypher() can reach nothing else.';
+  'What differs in ag_catalog, and in the marks of pg_catalog''s functions, from what db/bootstrap.sql makes of them. Empty when right: graphium.cypher() can reach nothing else, and EXPLAIN tells no more than docs/security.md says.';
 revoke all on function graphium_private._check_cypher_grants() from public;
 grant execute on function graphium_private._check_cypher_grants() to graphium_owner;
