@@ -548,12 +548,13 @@ as $lint_deployment$
 begin
   return query
     with differences as materialized (
-      select c.function, case split_part(c.problem, ' ', 1) when 'everybody' then 'public' else split_part(c.problem, ' ', 1) end as grantee,
-             c.problem ~ 'leakproof' as is_slow, c.problem ~ 'may not execute' as is_missing
+      select c.function, c.problem, case split_part(c.problem, ' ', 1) when 'everybody' then 'public' else split_part(c.problem, ' ', 1) end as grantee,
+             case when c.problem ~ ' may not execute ' then 'missing' when c.problem ~ ' may execute ' then 'beyond'
+                  when c.problem ^@ 'it is not marked leakproof' then 'slow' when c.problem ^@ 'it is marked leakproof' then 'leakproof' else 'cost' end as kind
         from graphium_private._check_cypher_grants() as c
     ), beyond as (
       -- Everybody and our owners are compared with db/bootstrap.sql; application roles should have nothing at all.
-      select d.function, d.grantee, false as is_application from differences d where not d.is_slow and not d.is_missing
+      select d.function, d.grantee, false as is_application from differences d where d.kind = 'beyond'
       union all
       select p.oid::regprocedure::text, a.grantee::regrole::text, true
         from pg_proc p, aclexplode(p.proacl) as a
@@ -574,12 +575,18 @@ begin
            format('%s may not execute functions of Apache AGE that queries need: %s of them, such as %s.', d.grantee, count(*), min(d.function collate "C")),
            format('grant execute on function %s to %s;', string_agg(d.function, ', ' order by d.function collate "C"), d.grantee)
       from differences d
-     where d.is_missing
+     where d.kind = 'missing'
      group by d.grantee
     union all
     select 'ag_catalog_slow', 'warning', d.function, 'It is not marked leakproof, so queries of the graph cannot use indexes.', format('alter function %s leakproof;', d.function)
       from differences d
-     where d.is_slow;
+     where d.kind = 'slow'
+    union all
+    select 'explain_tells', 'warning', d.function, format('%s.', overlay(d.problem placing upper(left(d.problem, 1)) from 1 for 1)),
+           case d.kind when 'leakproof' then format('alter function %s not leakproof;', d.function)
+                       else format('update pg_catalog.pg_proc set procost = 0 where oid = %L::regprocedure;', d.function) end
+      from differences d
+     where d.kind in ('leakproof', 'cost');
   if to_regclass('graphium_private.deployed_catalog') is not null then
     return query
       select 'trigger_missing', 'error', substr(d.object, 9), 'What it keeps true is not kept.', 'graphium migrate puts it back.'
@@ -589,7 +596,7 @@ begin
   end if;
 end
 $lint_deployment$;
-comment on function graphium_private._lint_deployment() is 'Lints ag_catalog_grant, ag_catalog_slow, trigger_missing.';
+comment on function graphium_private._lint_deployment() is 'Lints ag_catalog_grant, ag_catalog_slow, explain_tells, trigger_missing.';
 revoke all on function graphium_private._lint_deployment() from public;
 
 set local role graphium_keeper;
