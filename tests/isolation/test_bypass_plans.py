@@ -197,6 +197,9 @@ def test_what_is_told_of_ones_own_tenant(reader: Attacker) -> None:
         assert told(reader, query.format(own)) != told(reader, query.format(NO_SUCH))
         assert told(reader, query.format(other)) == told(reader, query.format(NO_SUCH))
         assert reader.rows(query.format(own)) == []
+    reader.tries("reset all", INDEXED)
+    slug = "select from graphium.tenants where slug = '{}'"  # its unique key is the one that does not start with the tenant
+    assert told(reader, slug.format("other")) != told(reader, slug.format(NO_SUCH))
 
 
 def test_sizes_and_counts_of_whole_tables_are_told_to_any_login(world: World) -> None:
