@@ -327,6 +327,33 @@ def test_restored_into_another_cluster_nobody_is_bound_until_rebound(
     boss.execute(sql.SQL("create role {}").format(sql.Identifier(roles[2])))
 
 
+def test_a_binding_is_of_the_role_whatever_its_name_looks_like(
+    db: Database, admin: Connection, boss: Connection, bind: Callable[..., str], acme: str
+) -> None:
+    """Names that must be quoted, that look like an oid (another login's, which is bound), or like none at all."""
+    row = boss.execute(
+        "select oid::text from pg_roles where rolname = %s", [db.cluster.role(bind("{legal}"))]
+    ).fetchone()
+    assert row is not None
+    for name in (f'{db.cluster.run} Ana "O\'Brien" Ω', f"{db.cluster.run}.a,b", f"PUBLIC{db.cluster.run}", row[0], "-"):
+        role = sql.Identifier(name)
+        become = sql.SQL("set local session authorization {}").format(role)
+        with boss.transaction(force_rollback=True):  # the role is nobody else's: never committed
+            boss.execute(sql.SQL("create role {} login in role graphium_user").format(role))
+            boss.execute(become)
+            assert code(boss, WHO) == "MG001"
+            boss.execute("reset session authorization")
+            boss.execute("select graphium.add_principal(%s, %s, '{hr}')", [name, acme])
+            boss.execute(become)
+            assert boss.execute(WHO).fetchone() == (acme, ["hr"])
+            assert values(boss, SEEN) == [f"{acme} hr", f"{acme} open"]
+            boss.execute("reset session authorization")
+            boss.execute("update graphium.principals set role_oid = 0 where role_name = %s", [name])
+            boss.execute(become)
+            assert code(boss, WHO) == "MG001"
+            assert values(boss, SEEN) == []
+
+
 def test_who_is_too_powerful_is_not_bound(db: Database, admin: Connection, acme: str) -> None:
     for group in ("graphium_app", "graphium_admin", "pg_read_all_data", "pg_read_server_files"):
         role = db.cluster.role(db.login(group))
