@@ -85,7 +85,7 @@ class Transcript:
 
     def __init__(self, world: World, conn: Connection, scopes: Sequence[str] | None) -> None:
         """`scopes` None: `conn` is a principal's, who is who he is."""
-        self.world, self.conn = world, conn
+        self.world, self.conn, self.is_principal = world, conn, scopes is None
         self.names: dict[str, str] = {}
         for name, id in world.ids.items():
             self.names[id.hex] = f"<{name}>"
