@@ -57,6 +57,7 @@ do $load_vector$ begin perform '[1]'::@extschema:vector@.vector; end $load_vecto
 -- The settings stand in the head so that they end with the function; two of them get their values inside. Only the index
 -- gives nearest rows first without a sort: with sorting off, a wrong estimate cannot take another plan. The rows come
 -- slightly out of order (relaxed_order), and among equals by chance.
+drop function if exists graphium_private._scan_hnsw(uuid, int, @extschema:vector@.vector, text, int); -- as it was before it could stop
 create or replace function graphium_private._scan_hnsw(p_tenant_id uuid, p_dimensions int, p_query @extschema:vector@.vector, p_filter text, p_count int, p_is_iterative boolean)
   returns table (statement_id uuid, distance double precision)
   language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
