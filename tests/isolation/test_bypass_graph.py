@@ -1,5 +1,6 @@
 """Cypher as a weapon: texts that try to break out, to forge, to hear hidden names in errors; and AGE itself, for somebody who
-was given USAGE on ag_catalog as its manual tells. More of the kind, and each fence without the others: tests/graph/test_refused.py."""
+was given USAGE on ag_catalog as its manual tells (which is a way to crash the server, as tried on one of its own: with
+`RETURN a <= null >= b.c < b`; docs/security.md says not to). More of the kind, and each fence without the others: tests/graph/test_refused.py."""
 
 from __future__ import annotations
 
