@@ -163,7 +163,7 @@ begin
   end loop;
   -- For db/policies/040_order.sql: "is it my tenant's row" must not cost more than any condition of a caller's, and `x is null`
   -- costs nothing. create function knows no such cost.
-  update pg_catalog.pg_proc set procost = 0 where oid = 'pg_catalog.uuid_eq(uuid, uuid)'::regprocedure;
+  update pg_catalog.pg_proc set procost = 0 where oid = 'pg_catalog.uuid_eq(uuid, uuid)'::regprocedure and procost <> 0;
 exception when insufficient_privilege then
   raise warning 'readers can find out hidden names with EXPLAIN: only a superuser can take the leakproof mark from functions that order texts';
 end
