@@ -5,7 +5,7 @@
 --   otherwise it is new, and later inputs of the batch may match it, or the vector that it gave to a statement without one.
 -- Exact: no index decides whether a neighbour exists, and single precision does not decide at the threshold. The caller
 -- holds the family's lock, so nobody else is inserting. Runs as graphium_owner under the policies: hidden statements are
--- not there.
+-- not there. Equal text is looked up with its audience, which the caller holds, so that no hidden row is even touched.
 set local role graphium_owner;
 
 -- pgvector's <=> adds up in single precision: off by some 1e-6 at 384 dimensions. What it puts within 1e-5 of the
@@ -36,6 +36,7 @@ declare
   v_threshold constant double precision := (select s.value from graphium_private.settings s where s.name = 'dedup_similarity');
   v_almost constant double precision := v_threshold - 1e-5; -- as far as <=> may be off
   v_count constant int := cardinality(p_inputs);
+  v_keys constant text[] := array(select graphium_private.sentence_key_v1(p_family_id, i.content_hash, i.audience) from unnest(p_inputs) as i order by i.ordinal);
   v_same_text uuid[] := array_fill(null::uuid, array[v_count]);
   v_near uuid[] := array_fill(null::uuid, array[v_count]);
   v_near_similarity double precision[] := array_fill(null::double precision, array[v_count]);
@@ -54,12 +55,11 @@ declare
   v_pairs record;
 begin
   for v_match in
-    select distinct on (n.ordinal) n.ordinal, s.id, s.exact_only,
+    select distinct on (n.ordinal) n.ordinal::int as ordinal, s.id, s.exact_only,
            exists (select from graphium.kg_embeddings e where e.tenant_id = p_tenant_id and e.statement_id = s.id) as has_vector
-      from unnest(p_inputs) as n
-      join graphium.kg_statements s
-        on s.tenant_id = p_tenant_id and s.family_id = p_family_id and s.content_hash = n.content_hash
-       and graphium_private._audience(s.required_scopes) = n.audience
+      from unnest(v_keys) with ordinality as n(key, ordinal)
+      join graphium_private.postings p on p.tenant_id = p_tenant_id and p.word = any (v_keys) and p.word = n.key
+      join graphium.kg_statements s on s.tenant_id = p_tenant_id and s.id = p.statement_id
      order by n.ordinal, s.id
   loop
     v_same_text[v_match.ordinal] := v_match.id;

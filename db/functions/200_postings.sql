@@ -1,6 +1,7 @@
 -- Keeps the inverted index of words (graphium_private.postings) equal to the statements, in the same transaction: once
 -- per SQL statement, set-based. Keeper-owned, because a cascade also deletes statements that the caller does not see.
 -- A statement's content never changes and words_v1() is immutable, so the words of a deleted row say which postings go.
+-- One posting more stands for the sentence as a whole (sentence_key_v1): dedup finds equal text by it.
 set local role graphium_keeper;
 
 -- As an array, so that a posting is found by its whole key (word = any): joined with a list of words, the planner may
@@ -21,6 +22,9 @@ begin
       from new_rows n,
            lateral (select graphium_private.words_v1(n.content) as words offset 0) as d,
            lateral (select u.word, count(*) as occurrences from unnest(d.words) as u(word) group by u.word) as w;
+    insert into graphium_private.postings (tenant_id, statement_id, word, occurrences, length, required_scopes)
+    select n.tenant_id, n.id, graphium_private.sentence_key_v1(n.family_id, n.content_hash, n.required_scopes), 1, 0, n.required_scopes
+      from new_rows n;
   elsif tg_op = 'UPDATE' then
     -- The hot update only counts a match: leave at once.
     if exists (select from old_rows o join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes) then
@@ -30,10 +34,16 @@ begin
                 join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes
               offset 0) as c
        where p.tenant_id = c.tenant_id and p.word = any (c.words) and p.statement_id = c.id;
+      update graphium_private.postings p set required_scopes = n.required_scopes, word = graphium_private.sentence_key_v1(n.family_id, n.content_hash, n.required_scopes)
+        from old_rows o
+        join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes
+       where p.tenant_id = o.tenant_id and p.word = graphium_private.sentence_key_v1(o.family_id, o.content_hash, o.required_scopes) and p.statement_id = o.id;
     end if;
   elsif tg_op = 'DELETE' then
     delete from graphium_private.postings p
-     using (select o.tenant_id, o.id, graphium_private._distinct_words(o.content) as words from old_rows o offset 0) as c
+     using (select o.tenant_id, o.id,
+                   graphium_private._distinct_words(o.content) || graphium_private.sentence_key_v1(o.family_id, o.content_hash, o.required_scopes) as words
+              from old_rows o offset 0) as c
      where p.tenant_id = c.tenant_id and p.word = any (c.words) and p.statement_id = c.id;
   else
     delete from graphium_private.postings;
@@ -55,6 +65,10 @@ begin atomic
            lateral (select graphium_private.words_v1(s.content) as words offset 0) as d,
            -- length is computed in here, so that no join carries all words of a statement along with each
            lateral (select u.word, count(*) as occurrences, cardinality(d.words) as length from unnest(d.words) as u(word) group by u.word) as w
+     where s.tenant_id = p_tenant_id
+    union all
+    select s.id, graphium_private.sentence_key_v1(s.family_id, s.content_hash, s.required_scopes), 1, 0, s.required_scopes
+      from graphium.kg_statements s
      where s.tenant_id = p_tenant_id
   )
   select coalesce(w.id, p.statement_id), format('its words and its postings differ, e.g. in "%s"', min(coalesce(w.word, p.word)))

@@ -309,7 +309,7 @@ def removed(conn: Connection, query: str) -> int:
 
 def test_explain_analyze_counts_what_is_hidden(make: Callable[[], World]) -> None:
     """PostgreSQL tells whoever may read a table how many rows the policy took away. With an index that is a guess confirmed:
-    a name, a source, the hash of a sentence. Inside the own tenant: the tenant's id stands in front of every index."""
+    a name, a source; never a sentence. Inside the own tenant: the tenant's id stands in front of every index."""
     world, other = make(), make()
     world.say("Open.", None)
     world.say(
@@ -328,3 +328,45 @@ def test_explain_analyze_counts_what_is_hidden(make: Callable[[], World]) -> Non
     ):
         call = sql.SQL("select from graphium." + query).format(sql.Literal(guess)).as_string(principal)
         assert removed(principal, call) == is_told, query
+    # Without an index for it, as many rows are taken away whether one of them is the sentence or not.
+    hash = "kg_statements where content_hash = substring(sha256({}) for 16)"
+    counts = [
+        removed(principal, sql.SQL("select from graphium." + hash).format(sql.Literal(guess)).as_string(principal))
+        for guess in ("the budget is cut", "something else")
+    ]
+    assert scalar(
+        world.boss,
+        "select count(*) from graphium.kg_statements where content_hash = substring(sha256('the budget is cut') for 16)",
+    )
+    assert counts[0] == counts[1] > 0
+
+
+TOUCHED = """
+select json_object_agg(c.relname, pg_stat_get_xact_tuples_returned(c.oid) + pg_stat_get_xact_tuples_fetched(c.oid)
+                                + pg_stat_get_xact_tuples_inserted(c.oid) + pg_stat_get_xact_tuples_updated(c.oid) order by c.relname)
+  from pg_class c where c.relnamespace::regnamespace::text in ('graphium', 'graphium_private') and c.relkind in ('r', 'i')"""
+
+
+def test_a_sentence_that_somebody_guesses_is_not_touched(world: World) -> None:
+    """Rows read from each table and index, which PostgreSQL tells anybody about his own transaction, are as many for a guess
+    that is right as for a wrong one of as many words; for a sentence that the caller sees they are more."""
+    world.say("The sky is blue.", None)
+    world.say("The budget is cut.", None, ["secret"])
+    world.say([{"content": f"Item {n} of the plan.", "embedding": None} for n in range(500)])  # so that indexes are used
+    world.boss.execute("vacuum analyze")
+    principal = world.db.principal(world.slug)
+    touched: dict[str, dict[str, int]] = {}
+    for _ in range(2):  # the first makes the plans
+        for content in ("The carpet is red!", "The budget is cut!", "The sky is blue!"):
+            guess = Jsonb([{"content": content, "embedding": None}])
+            world.boss.execute("vacuum")  # of what the attempt before rolled back
+            principal.execute("begin")
+            before = scalar(principal, TOUCHED)
+            assert principal.execute(SAY.encode(), ["work", "notes", "Ada", guess, None]).fetchall()
+            after = scalar(principal, TOUCHED)
+            principal.execute("rollback")
+            touched[content] = {name: after[name] - before[name] for name in after}
+    wrong, right, known = touched.values()
+    assert right == wrong
+    assert right["postings"] == 3
+    assert known != wrong
