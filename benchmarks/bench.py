@@ -20,7 +20,7 @@ from psycopg.conninfo import make_conninfo
 from graphium_db import deploy, server
 
 if TYPE_CHECKING:
-    from benchmarks.data import Generator, Memory
+    from benchmarks.data import Floats, Generator, Memory
 
 Connection = psycopg.Connection[Any]
 
@@ -199,6 +199,14 @@ class Bench:
     def everybody(self) -> list[Memory]:
         """The memories of all tenants that are searched, smallest first. All are there whenever one is measured."""
         return [self.searched(size) for size in self.sizes.tenants]
+
+    def topics(self, memory: Memory, count: int) -> dict[str, Floats]:
+        """Queries about the tenant's own families, and about those of the others."""
+        others = [other for other in self.everybody() if other is not memory]
+        return {
+            "on topic": self.generator.on_topic(memory, count),
+            "off topic": self.generator.off_topic(others, count),
+        }
 
 
 def maintain(conn: Connection) -> None:

@@ -89,8 +89,8 @@ Ours and the reference take turns, query by query, in one run on the same data a
 alternates. Times are medians, with the 95th percentile beside them, of a whole round trip through libpq: the result has
 arrived, nobody has decoded it. *Ratio* is ours over the reference, *spread* the range of the ratio over five consecutive slices
 of the run. References run as a superuser, whom no policy touches. The vectors are clustered as sentence embeddings are
-(`benchmarks/data.py`), the tenants unequal. *On topic* asks about one of the tenant's own families; *off topic* about one that
-it does not have, where other tenants' statements are nearest."""
+(`benchmarks/data.py`), the tenants unequal. *On topic* asks about one of the tenant's own families; *off topic* about one of
+another tenant, whose statements are nearest."""
 
 
 def _table(lines: list[Line]) -> str:
@@ -143,7 +143,7 @@ def machine(conn: Connection, server: Server, sizes: Sizes) -> dict[str, str]:
     postgres = conn.execute("select current_setting('server_version')").fetchone()
     load = os.getloadavg()[0]
     return {
-        "run": f"{sizes.name}, {datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, {_commit()}",
+        "run": f"{sizes.name}{'' if sizes.name == 'full' else ' (small sizes: to try the suite, not to judge the bars)'}, {datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, {_commit()}",
         "load when it started": f"{load:.2f}"
         + (
             " — **the machine was busy with other work: trial figures, compare only within a line**"

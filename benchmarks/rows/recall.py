@@ -21,10 +21,7 @@ def run(bench: Bench) -> Iterator[Line]:
     for memory in bench.everybody():
         with bench.database.connect_as(memory.tenant.slug, CALLER_SCOPES) as caller:
             search = Statement(caller, SEARCH)
-            for topic, queries in {
-                "on topic": bench.generator.on_topic(memory, count),
-                "off topic": bench.generator.off_topic(count),
-            }.items():
+            for topic, queries in bench.topics(memory, count).items():
                 truth = Truth(memory, queries)
                 short = 0
                 shares: dict[str, float] = {}

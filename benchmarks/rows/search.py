@@ -73,10 +73,7 @@ def run(bench: Bench) -> Iterator[Line]:
     count = bench.sizes.queries
     bench.everybody()
     for memory in bench.everybody():
-        topics = {
-            "on topic": bench.generator.on_topic(memory, count),
-            "off topic": bench.generator.off_topic(count),
-        }
+        topics = bench.topics(memory, count)
         with bench.superuser() as conn, bench.database.connect_as(memory.tenant.slug, CALLER_SCOPES) as caller:
             reference, name = best_reference(conn, memory, np.concatenate([q[:10] for q in topics.values()]))
             ours = Statement(caller, OURS)

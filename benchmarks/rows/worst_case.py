@@ -18,7 +18,7 @@ BAR = Bar("p95 ≤ 40 ms", lambda p95, _: p95 <= 40)
 def run(bench: Bench) -> Iterator[Line]:
     memory = bench.searched(bench.sizes.largest)
     half = bench.sizes.worst_queries // 2
-    queries = np.concatenate([bench.generator.on_topic(memory, half), bench.generator.off_topic(half)])
+    queries = np.concatenate(list(bench.topics(memory, half).values()))
     truth = Truth(memory, queries)
     p95: dict[str, float] = {}
     recall: dict[str, float] = {}
