@@ -144,29 +144,4 @@ begin
 end
 $age$;
 
--- 5. Under row-level security, PostgreSQL lets a condition of the caller's look at hidden rows too when its function is marked
--- leakproof, and EXPLAIN then tells how many rows met it: with `<` on texts, one finds out a hidden name letter by letter.
--- So no function that orders texts, or compares a part of one, stays leakproof. Equality does: our own lookups need it, and it
--- confirms only what was guessed whole. All that is lost is index conditions such as name > 'x' on tables with policies.
-do $texts$
-declare
-  v_function regprocedure;
-begin
-  for v_function in
-    select p.oid
-      from pg_catalog.pg_proc p
-     where p.pronamespace = 'pg_catalog'::regnamespace and p.proleakproof
-       and p.proargtypes::oid[] && array['text'::regtype, 'character'::regtype, 'character varying'::regtype]::oid[]
-       and not exists (select from pg_catalog.pg_operator o where o.oprcode = p.oid and o.oprname in ('=', '<>'))
-  loop
-    execute format('alter function %s not leakproof', v_function);
-  end loop;
-  -- For db/policies/040_order.sql: "is it my tenant's row" must not cost more than any condition of a caller's, and `x is null`
-  -- costs nothing. create function knows no such cost.
-  update pg_catalog.pg_proc set procost = 0 where oid = 'pg_catalog.uuid_eq(uuid, uuid)'::regprocedure and procost <> 0;
-exception when insufficient_privilege then
-  raise warning 'readers can find out hidden names with EXPLAIN: only a superuser can take the leakproof mark from functions that order texts';
-end
-$texts$;
-
 reset search_path;

@@ -582,11 +582,13 @@ begin
       from differences d
      where d.kind = 'slow'
     union all
-    select 'explain_tells', 'warning', d.function, format('%s.', overlay(d.problem placing upper(left(d.problem, 1)) from 1 for 1)),
-           case d.kind when 'leakproof' then format('alter function %s not leakproof;', d.function)
-                       else format('update pg_catalog.pg_proc set procost = 0 where oid = %L::regprocedure;', d.function) end
+    select 'explain_tells', 'warning', 'pg_catalog', format('Marks of %s functions are not as db/hardening.sql makes them, such as %s: %s.', count(*), min(d.function collate "C"), (array_agg(d.problem order by d.function collate "C"))[1]),
+           string_agg(case d.kind when 'leakproof' then format('alter function %s not leakproof;', d.function)
+                                  else format('update pg_catalog.pg_proc set procost = 0 where oid = %L::regprocedure;', d.function) end,
+                      ' ' order by d.function collate "C")
       from differences d
-     where d.kind in ('leakproof', 'cost');
+     where d.kind in ('leakproof', 'cost')
+    having count(*) > 0;
   if to_regclass('graphium_private.deployed_catalog') is not null then
     return query
       select 'trigger_missing', 'error', substr(d.object, 9), 'What it keeps true is not kept.', 'graphium migrate puts it back.'

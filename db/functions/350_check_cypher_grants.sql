@@ -1,4 +1,4 @@
--- Who may call what in ag_catalog, and what the planner is told of some functions, compared with what db/bootstrap.sql says. `alter extension age update` gives each new
+-- Who may call what in ag_catalog, and what the planner is told of some functions, compared with what db/bootstrap.sql and db/hardening.sql say. `alter extension age update` gives each new
 -- function to everybody; then a superuser runs db/bootstrap.sql again. Called by graphium doctor.
 set local role graphium_keeper;
 
@@ -60,6 +60,6 @@ as $check_cypher_grants$
   order by 1, 2
 $check_cypher_grants$;
 comment on function graphium_private._check_cypher_grants() is
-  'What differs in ag_catalog, and in the marks of pg_catalog''s functions, from what db/bootstrap.sql makes of them. Empty when right: graphium.cypher() can reach nothing else, and EXPLAIN tells no more than docs/security.md says.';
+  'What differs in ag_catalog, and in the marks of pg_catalog''s functions, from what db/bootstrap.sql and db/hardening.sql make of them. Empty when right: graphium.cypher() can reach nothing else, and EXPLAIN tells no more than docs/security.md says.';
 revoke all on function graphium_private._check_cypher_grants() from public;
 grant execute on function graphium_private._check_cypher_grants() to graphium_owner;

@@ -3,7 +3,7 @@
 -- hidden row, but EXPLAIN (ANALYZE) tells whether the policy was asked at all, that is, whether any tenant has a row with x.
 -- So for callers' own queries a second, restrictive policy goes first, by its cost; our functions run as graphium_owner and are
 -- spared it. Its two conditions:
---   is true        the row's tenant is the caller's. uuid_eq costs nothing (bootstrap.sql), and among equals policies come first:
+--   is true        the row's tenant is the caller's. uuid_eq costs nothing (hardening.sql), and among equals policies come first:
 --                  nothing goes before it. (Without `is true` the planner would put it after those that cost as much.)
 --   is_seen()      the whole rule. It costs next to nothing (030_audience.sql), so that only conditions that cost nothing (`x is
 --                  null`, `jsonb[x] is null`) go before it; and all does, where nobody could set uuid_eq's cost. 1 microsecond a row.

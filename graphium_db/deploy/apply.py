@@ -86,10 +86,10 @@ class Pending:
 
 
 def bootstrap(conn: Connection, tree: Tree | None = None) -> None:
-    """Run `db/bootstrap.sql` on a superuser's connection: once per database, harmless when repeated.
+    """Run `db/bootstrap.sql` and `db/hardening.sql` on a superuser's connection: once per database, harmless when repeated.
 
     Roles are cluster-wide, so two databases that bootstrap at once may trip over each other's row in pg_authid;
-    the file tolerates what it can, and what is left ("tuple concurrently updated") is tried again.
+    the files tolerate what they can, and what is left ("tuple concurrently updated") is tried again.
     """
     text = (tree or Tree.default()).bootstrap
     for attempt in range(20):

@@ -60,7 +60,9 @@ class Tree:
 
     @property
     def bootstrap(self) -> str:
-        return (self.root / "bootstrap.sql").read_text("utf-8")
+        """What a superuser runs: `bootstrap.sql`, and `hardening.sql` where there is one."""
+        files = (self.root / name for name in ("bootstrap.sql", "hardening.sql"))
+        return "\n".join(file.read_text("utf-8") for file in files if file.is_file())
 
     def migrations(self) -> list[Path]:
         """The `NNNN_name.sql` files in order, without their rollbacks."""

@@ -1,0 +1,33 @@
+-- What a superuser runs after bootstrap.sql wherever people or tools get SQL of their own (principals), and again after
+-- pg_restore and pg_upgrade, which do not keep it. `graphium migrate --bootstrap` prints both. It is a file by itself because it
+-- changes what the planner is told of PostgreSQL's own functions, in this database: read docs/decisions/0060, and leave it out
+-- where only applications connect, or where the database is not Graphium's alone and others index texts under policies.
+--
+-- 1. Under row-level security, PostgreSQL lets a condition of the caller's look at hidden rows too when its function is marked
+-- leakproof, and EXPLAIN then tells how many rows met it: with `<` on texts, one finds out a hidden name letter by letter.
+-- So no function that orders texts, or compares a part of one, stays leakproof. Equality does: our own lookups need it, and it
+-- confirms only what was guessed whole. All that is lost is index conditions such as name > 'x' on tables with policies.
+set search_path = pg_catalog, pg_temp;
+
+do $texts$
+declare
+  v_function regprocedure;
+begin
+  for v_function in
+    select p.oid
+      from pg_catalog.pg_proc p
+     where p.pronamespace = 'pg_catalog'::regnamespace and p.proleakproof
+       and p.proargtypes::oid[] && array['text'::regtype, 'character'::regtype, 'character varying'::regtype]::oid[]
+       and not exists (select from pg_catalog.pg_operator o where o.oprcode = p.oid and o.oprname in ('=', '<>'))
+  loop
+    execute format('alter function %s not leakproof', v_function);
+  end loop;
+  -- 2. For db/policies/040_order.sql: "is it my tenant's row" must not cost more than any condition of a caller's, and
+  -- `x is null` costs nothing. `alter function` knows no such cost, so this one is written into the catalog.
+  update pg_catalog.pg_proc set procost = 0 where oid = 'pg_catalog.uuid_eq(uuid, uuid)'::regprocedure and procost <> 0;
+exception when insufficient_privilege then
+  raise warning 'not hardened, and EXPLAIN tells readers of hidden texts: only a superuser may change what the planner knows of PostgreSQL''s functions (docs/security.md, residual risks)';
+end
+$texts$;
+
+reset search_path;
