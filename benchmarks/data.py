@@ -202,10 +202,9 @@ _EMBEDDINGS = "tenant_id, statement_id, family_id, genus_id, specimen_id, memory
 
 
 def load(conn: psycopg.Connection[Any], memory: Memory, *, layer_kind: str = "on_demand") -> None:
-    """Put a memory into our tables by COPY, as the superuser; then make what triggers would have made."""
+    """Put a memory into our tables by COPY, as the superuser. The triggers do the rest: counts, summaries, words, graph."""
     tenant = memory.tenant
     with conn.transaction():
-        conn.execute("set local session_replication_role = replica")
         _copy(
             conn,
             "graphium.dh_families (tenant_id, id, name)",
@@ -223,34 +222,20 @@ def load(conn: psycopg.Connection[Any], memory: Memory, *, layer_kind: str = "on
             "graphium.dh_specimens (tenant_id, id, family_id, genus_id, name)",
             "uuid uuid uuid uuid text",
             (
-                (tenant.id, id, memory.family_ids[memory.family_of(n)], memory.genus_ids[memory.genus_of(n)], _name(n))
+                (
+                    tenant.id,
+                    id,
+                    memory.family_ids[memory.family_of(n)],
+                    memory.genus_ids[memory.genus_of(n)],
+                    f"specimen {n}",
+                )
                 for n, id in enumerate(memory.specimen_ids)
             ),
         )
-        for table in ("family_counters", "family_sums"):
-            conn.execute(
-                f"insert into graphium_private.{table} (tenant_id, family_id) select %s, unnest(%s::uuid[])".encode(),
-                [tenant.id, memory.family_ids],
-            )
         write_rows(conn, memory, "graphium", layer_kind)
-        conn.execute(
-            """
-            insert into graphium_private.postings (tenant_id, statement_id, word, occurrences, length, required_scopes)
-            select s.tenant_id, s.id, w.word, w.occurrences, cardinality(d.words), s.required_scopes
-              from graphium.kg_statements s,
-                   lateral (select graphium_private.words_v1(s.content) as words offset 0) as d,
-                   lateral (select u.word, count(*) as occurrences from unnest(d.words) as u(word) group by 1) as w
-             where s.tenant_id = %s
-            """,
-            [tenant.id],
-        )
-        conn.execute(
-            "select count(graphium_private._refresh_family(f.tenant_id, f.id)::text) from graphium.dh_families f where f.tenant_id = %s",
-            [tenant.id],
-        )
-    conn.execute("select graphium.rebuild_graph(%s)", [tenant.slug])
     conn.execute(
-        "vacuum (analyze) graphium.dh_families, graphium.dh_genera, graphium.dh_specimens, graphium.kg_statements, graphium.kg_embeddings"
+        "vacuum (analyze) graphium.dh_families, graphium.dh_genera, graphium.dh_specimens, graphium.kg_statements, "
+        "graphium.kg_embeddings, graphium_private.postings"
     )
 
 
@@ -302,10 +287,6 @@ def write_rows(conn: psycopg.Connection[Any], memory: Memory, schema: str, layer
             for i in range(len(rows))
         ),
     )
-
-
-def _name(specimen: int) -> str:
-    return f"specimen {specimen}"
 
 
 def _copy(conn: psycopg.Connection[Any], table: str, types: str, rows: Iterator[tuple[Any, ...]]) -> None:
