@@ -46,11 +46,17 @@ class World:
         self.db, self.name = Database(cluster, cluster.take()), name
         self.boss, self.admin, self.app = self.db.connect(), self.db.connect("admin"), self.db.connect("app")
         random = np.random.default_rng(3)
-        vectors = lambda n: random.normal(size=(n, args.dimensions)).astype(np.float32)  # noqa: E731
+
+        def vectors(n: int) -> Any:
+            return random.normal(size=(n, args.dimensions)).astype(np.float32)
+
         self.mine = self.tenant("mine", args.dimensions)
         self.mine.plant(*[self.row(n, v) for n, v in enumerate(vectors(args.visible))])
         self.point = vectors(1)[0]  # where the hidden rows lie
-        near = lambda n: self.point + 0.3 * vectors(n)  # noqa: E731
+
+        def near(n: int) -> Any:
+            return self.point + 0.3 * vectors(n)
+
         if hidden:
             rows = [self.row(n, v, ("board",), hidden) for n, v in enumerate(near(hidden))]
             self.mine.plant(*rows)
@@ -168,18 +174,23 @@ def guesses(world: World, repeat: int, dimensions: int) -> None:
     login = world.db.login()
     world.admin.execute("select graphium.add_principal(%s, 'mine', '{}')", [world.db.cluster.role(login)])
     principal = world.db.connect(login)
-    app, edit = world.app, "select graphium.set_required_scopes('statement', %s, '{}')"
+    app = world.app
+
+    def pair(query: str, there: Any, not_there: Any, conn: Connection = app) -> tuple[Connection, Act, Act]:
+        return conn, call(query, there), call(query, not_there)
+
+    words = "select * from graphium.search_context(query_text => %s)"
     pairs: dict[str, tuple[Connection, Act, Act]] = {
         "ingest a sentence that is there, hidden": (app, ingest(lone, far), ingest(lone.replace("singular", "plural00"), far)),
         "ingest a vector that is there, hidden": (app, ingest("X.", world.secret.embedding), ingest("X.", far)),
-        "forget an id": (app, call("select graphium.forget_context(%s)", [id]), call("select graphium.forget_context(%s)", [missing[0]])),
-        "edit the audience of an id": (app, call(edit, id), call(edit, missing[0])),
-        "recall an id": (app, *[call("select * from graphium.recall_context(statement_ids => %s)", [i]) for i in (id, missing[0])]),
-        "name a tenant, as an application": (app, call("select graphium.set_caller('there')"), call("select graphium.set_caller('where')")),
-        "name a tenant, as a principal": (principal, call("select graphium.set_caller('there')"), call("select graphium.set_caller('where')")),
-        "search a word of one hidden row": (app, *[call("select * from graphium.search_context(query_text => %s)", w) for w in ("singular", "nowhere")]),
-        "search a word of all hidden rows": (app, *[call("select * from graphium.search_context(query_text => %s)", w) for w in ("everywhere", "nowhere")]),
-        "search a vector where hidden rows lie": (app, *[call("select * from graphium.search_context(%s)", vector_text(v)) for v in (world.point, far)]),
+        "forget an id": pair("select graphium.forget_context(array[%s::uuid])", id, missing[0]),
+        "edit the audience of an id": pair("select graphium.set_required_scopes('statement', %s, '{}')", id, missing[0]),
+        "recall an id": pair("select * from graphium.recall_context(statement_ids => array[%s::uuid])", id, missing[0]),
+        "name a tenant, as an application": pair("select graphium.set_caller(%s)", "there", "where"),
+        "name a tenant, as a principal": pair("select graphium.set_caller(%s)", "there", "where", principal),
+        "search a word of one hidden row": pair(words, "singular", "nowhere"),
+        "search a word of all hidden rows": pair(words, "everywhere", "nowhere"),
+        "search a vector where hidden rows lie": pair("select * from graphium.search_context(%s)", vector_text(world.point), vector_text(far)),
     }  # fmt: skip
     rows = []
     for name, (conn, there, not_there) in pairs.items():
