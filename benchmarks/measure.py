@@ -7,6 +7,8 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
 
 Run = Callable[[int], object]
 SLICES = 5
@@ -67,25 +69,59 @@ def times(run: Run, count: int, warm_up: int = 8) -> list[float]:
     return [1000 * seconds(run, i) for i in range(count)]
 
 
-def interleave(ours: Run, reference: Run, count: int, warm_up: int = 8) -> tuple[list[float], list[float]]:
-    """Milliseconds of `ours(i)` and `reference(i)` for i in 0..count, one after the other with the first alternating.
+class Taken(NamedTuple):
+    """What two things took that took turns: milliseconds of each call, and of the server's CPU per call, where known."""
+
+    ours: list[float]
+    reference: list[float]
+    cpu: tuple[float, float] | None = None
+
+    def told(self, note: str = "") -> str:
+        """The note of a line, with the CPU."""
+        if self.cpu is not None:
+            ours, reference = self.cpu
+            note += (
+                f"{'; ' if note else ''}server CPU {ours:.3g} and {reference:.3g} ms a call: {ours / reference:.2f}×"
+            )
+        return note
+
+
+def interleave(
+    ours: Run, reference: Run, count: int, warm_up: int = 8, backends: tuple[int, int] | None = None
+) -> Taken:
+    """Time `ours(i)` and `reference(i)` for i in 0..count, one after the other with the first alternating.
 
     Both are warmed up first: after five runs PostgreSQL has made up its mind about a prepared statement's plan.
+    `backends` are the two process ids that do the work: what CPU they used does not depend on what else the machine does.
     """
     for i in range(min(warm_up, count)):
         ours(i)
         reference(i)
     taken: tuple[list[float], list[float]] = ([], [])
+    before = _cpu(backends)
     for i in range(count):
         for which in ((0, 1), (1, 0))[i % 2]:
             taken[which].append(1000 * seconds((ours, reference)[which], i))
-    return taken
+    after = _cpu(backends)
+    cpu = ((after[0] - before[0]) / count, (after[1] - before[1]) / count) if before and after else None
+    return Taken(*taken, cpu)
 
 
-def compared(
-    case: str, ours: Sequence[float], reference: Sequence[float], bar: Bar | None, note: str = "", **rest: object
-) -> Line:
+def _cpu(backends: tuple[int, int] | None) -> tuple[float, float] | None:
+    """Milliseconds on a CPU so far, where the server is on this machine and this is Linux."""
+    if backends is None:
+        return None
+    time.sleep(0.01)  # until they wait for us: what a running process used is written down later
+    try:
+        first, second = (int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e6 for pid in backends)
+    except OSError:
+        return None
+    return first, second
+
+
+def compared(case: str, taken: Taken, bar: Bar | None, note: str = "", **rest: Any) -> Line:
     """A line of two series of milliseconds."""
+    ours, reference, _ = taken
     return Line(
         case,
         "ms",
@@ -95,8 +131,8 @@ def compared(
         percentile(reference, 0.95),
         _spread(ours, reference),
         bar,
-        note,
-        **rest,  # type: ignore[arg-type]
+        taken.told(note),
+        **rest,
     )
 
 
@@ -108,7 +144,7 @@ def rates(
     bar: Bar | None,
     note: str = "",
     unit: str = "rows/s",
-    **rest: object,
+    **rest: Any,
 ) -> Line:
     """A line of two series of milliseconds that `size` rows took, as rows per second of the median."""
     low, high = _spread(ours, reference)
@@ -120,11 +156,11 @@ def rates(
         spread=(1 / high, 1 / low),
         bar=bar,
         note=note,
-        **rest,  # type: ignore[arg-type]
+        **rest,
     )
 
 
-def alone(case: str, taken: Sequence[float], bar: Bar | None, note: str = "", **rest: object) -> Line:
+def alone(case: str, taken: Sequence[float], bar: Bar | None, note: str = "", **rest: Any) -> Line:
     """A line of one series of milliseconds, without a reference."""
     return Line(
         case,
@@ -134,7 +170,7 @@ def alone(case: str, taken: Sequence[float], bar: Bar | None, note: str = "", **
         percentile(taken, 0.95),
         bar=bar,
         note=note,
-        **rest,  # type: ignore[arg-type]
+        **rest,
     )
 
 

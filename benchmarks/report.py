@@ -88,7 +88,8 @@ _INTRODUCTION = """<!-- Written by `make bench`. Do not edit: benchmarks/report.
 Ours and the reference take turns, query by query, in one run on the same data and the same server; which goes first
 alternates. Times are medians, with the 95th percentile beside them, of a whole round trip through libpq: the result has
 arrived, nobody has decoded it. *Ratio* is ours over the reference, *spread* the range of the ratio over five consecutive slices
-of the run. References run as a superuser, whom no policy touches. The vectors are clustered as sentence embeddings are
+of the run. *Server CPU* is what the two backends used a call: it tells the ratio on a machine that does other work too.
+References run as a superuser, whom no policy touches. The vectors are clustered as sentence embeddings are
 (`benchmarks/data.py`), the tenants unequal. *On topic* asks about one of the tenant's own families; *off topic* about one of
 another tenant, whose statements are nearest."""
 

@@ -47,7 +47,8 @@ def run(bench: Bench) -> Iterator[Line]:
         yield rates(
             name,
             len(texts),
-            *taken,
+            taken.ours,
+            taken.reference,
             bar,
             f"cosine to fp32: mean {cosines.mean():.6f}, least {cosines.min():.6f}",
             unit="texts/s",

@@ -19,7 +19,7 @@ from pgvector.psycopg import register_vector
 from benchmarks import raw
 from benchmarks.bench import Bench, Connection, Statement, maintain
 from benchmarks.data import Memory, Rows, load
-from benchmarks.measure import Bar, Line, rates, seconds
+from benchmarks.measure import Bar, Line, interleave, rates
 
 WITHOUT_INDEX = Bar("≥ 0.4×", lambda ours, raw: ours >= 0.4 * raw)
 WITH_INDEX = Bar("≥ 0.8×", lambda ours, raw: ours >= 0.8 * raw)
@@ -97,16 +97,16 @@ def _compare(
                 step(str(n))
             commit()
 
-        taken: tuple[list[float], list[float]] = ([], [])
-        for n in range(len(families)):
-            for which in ((0, 1), (1, 0))[n % 2]:
-                taken[which].append(1000 * seconds((ours, reference)[which], n))
+        # no warming up beforehand: a batch that is sent twice is deduplicated
+        backends = (caller.info.backend_pid, conn.info.backend_pid)
+        taken = interleave(ours, reference, len(families), warm_up=0, backends=backends)
         yield rates(
             f"batches of {BATCH}, families of {statistics.median(sizes[families]):.0f}, {case}",
             BATCH,
-            taken[0][warm_up:],
-            taken[1][warm_up:],
+            taken.ours[warm_up:],
+            taken.reference[warm_up:],
             bar,
+            taken.told(),
             series="" if not words else "ingest_context",
             at=memory.size if "HNSW of" in case else 0,
         )

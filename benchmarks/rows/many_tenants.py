@@ -45,12 +45,12 @@ def run(bench: Bench) -> Iterator[Line]:
         ours, reference = Statement(one, OURS), Statement(other, OURS)
         yield compared(
             f"search of 100 rows, {many:,} tenants against {FEW}",
-            *interleave(lambda i: ours(queries[i % 100]), lambda i: reference(queries[i % 100]), bench.sizes.queries),
+            interleave(lambda i: ours(queries[i % 100]), lambda i: reference(queries[i % 100]), bench.sizes.queries),
             NO_SLOWER,
         )
     yield compared(
         f"connect, name the caller and search once, {many:,} tenants against {FEW}",
-        *interleave(
+        interleave(
             lambda i: _connect(many_db, queries[i % 100]),
             lambda i: _connect(few_db, queries[i % 100]),
             bench.sizes.queries // 2,

@@ -81,7 +81,12 @@ def run(bench: Bench) -> Iterator[Line]:
                 sent = [binary(q) for q in queries]
                 yield compared(
                     f"{memory.size:,} rows, {topic}",
-                    *interleave(lambda i: ours(sent[i]), lambda i: reference(sent[i]), count),
+                    interleave(
+                        lambda i: ours(sent[i]),
+                        lambda i: reference(sent[i]),
+                        count,
+                        backends=(caller.info.backend_pid, conn.info.backend_pid),
+                    ),
                     BAR,
                     f"reference: {name}",
                     series=topic,

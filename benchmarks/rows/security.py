@@ -46,9 +46,14 @@ def run(bench: Bench) -> Iterator[Line]:
                 for who, bar in (("as our functions do", BAR), ("as a caller's own query", None)):
                     if bar is not None:
                         _become_owner(conn, caller)
-                    taken = interleave(lambda i: policy(sent[i]), lambda i: by_hand(sent[i]), count)
+                    taken = interleave(
+                        lambda i: policy(sent[i]),
+                        lambda i: by_hand(sent[i]),
+                        count,
+                        backends=(caller.info.backend_pid, conn.info.backend_pid),
+                    )
                     caller.execute("reset role")
-                    yield compared(f"{memory.size:,} rows, {scan}, {who}", *taken, bar)
+                    yield compared(f"{memory.size:,} rows, {scan}, {who}", taken, bar)
 
 
 def _become_owner(superuser: Connection, caller: Connection) -> None:

@@ -42,7 +42,7 @@ def run(bench: Bench) -> Iterator[Line]:
             ]
             search = Statement(caller, SEARCH)
             names = f'{{"family {home}"}}'
-            hop, stay = interleave(
+            hop, stay, _ = interleave(
                 lambda i: search(sent[i], names, "true"), lambda i: search(sent[i], names, "false"), bench.sizes.queries
             )
             for edge in edges:
