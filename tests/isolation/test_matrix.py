@@ -45,8 +45,8 @@ class Cell(NamedTuple):
     expected: str
 
 
-def cells(section: str) -> list[Any]:
-    """Every actor with every object and operation of a section, named for pytest."""
+def lines(section: str) -> list[Any]:
+    """Every object and operation of a section, with a cell for each actor; named for pytest."""
     stated: dict[tuple[str, str], Any] = {}
     if section in CALLS:
         stated = {(call, ""): row for call, row in MATRIX[section].items()}
@@ -60,8 +60,8 @@ def cells(section: str) -> list[Any]:
         columns = [row] * len(ACTORS) if isinstance(row, str) else row
         columns += [UNSTATED] * (len(ACTORS) - len(columns))
         assert len(columns) == len(ACTORS), f"{name} {operation}: a cell too many"
-        for actor, expected in zip(ACTORS, columns, strict=True):
-            found.append(pytest.param(Cell(name, operation, actor, expected), id=f"{name} {operation} by {actor}"))
+        line = [Cell(name, operation, actor, expected) for actor, expected in zip(ACTORS, columns, strict=True)]
+        found.append(pytest.param(line, id=f"{name} {operation}"))
     return found
 
 
@@ -112,10 +112,10 @@ def expect(world: World, cell: Cell, call: str, got: Got, after: dict[UUID, str]
     """The cell is as stated, nothing hidden came along, and nothing hidden changed. What the call says is no secret."""
     actor = ACTORS[cell.actor]
     found = "some" if cell.expected == "some" and got.cell.isdigit() else got.cell
-    assert found == cell.expected, got.everything
-    assert [secret for secret in world.hidden_from(actor) if secret in got.everything and secret not in call] == []
-    hidden = [UUID(id) for id in world.hidden_ids(actor)]
-    assert {id: after.get(id) for id in hidden} == {id: world.before[id] for id in hidden}
+    assert (actor.name, found) == (actor.name, cell.expected), got.everything
+    told = [secret for secret in world.hidden_from(actor) if secret in got.everything and secret not in call]
+    changed = [id for id in map(UUID, world.hidden_ids(actor)) if after.get(id) != world.before[id]]
+    assert (actor.name, told, changed) == (actor.name, [], [])
 
 
 # ------------------------------------------------------------------------------------------ tables and sequences
@@ -145,8 +145,13 @@ def shape_of(world: World, table: str) -> Shape:
     return Shape(row[0] if row else "{}", [name for name, _, _, is_given in columns if is_given], key)
 
 
-@pytest.mark.parametrize("cell", cells("tables"))
-def test_tables(world: World, cell: Cell) -> None:
+@pytest.mark.parametrize("line", lines("tables"))
+def test_tables(world: World, line: list[Cell]) -> None:
+    for cell in line:
+        touched(world, cell)
+
+
+def touched(world: World, cell: Cell) -> None:
     table = quoted(world, cell.object)
     shape = shape_of(world, table)
     given = ", ".join(shape.columns)
@@ -194,16 +199,17 @@ def test_tables(world: World, cell: Cell) -> None:
     expect(world, cell, row if cell.operation == "insert" else told, got, world.before)
 
 
-@pytest.mark.parametrize("cell", cells("sequences"))
-def test_sequences(world: World, cell: Cell) -> None:
-    sequence = quoted(world, cell.object)
-    command = {
-        "select": f"select * from {sequence}",
-        "nextval": f"select nextval('{sequence}')",
-        "setval": f"select setval('{sequence}', 100)",
-    }[cell.operation]
-    with acting(world, ACTORS[cell.actor]) as conn:
-        expect(world, cell, "", result(conn, command), world.before)
+@pytest.mark.parametrize("line", lines("sequences"))
+def test_sequences(world: World, line: list[Cell]) -> None:
+    for cell in line:
+        sequence = quoted(world, cell.object)
+        command = {
+            "select": f"select * from {sequence}",
+            "nextval": f"select nextval('{sequence}')",
+            "setval": f"select setval('{sequence}', 100)",
+        }[cell.operation]
+        with acting(world, ACTORS[cell.actor]) as conn:
+            expect(world, cell, "", result(conn, command), world.before)
 
 
 def result(conn: Connection, command: str, value: bool = False) -> Got:
@@ -238,20 +244,23 @@ def returns_a_value(world: World, function: str) -> bool:
     return found is not None and bool(found[0])
 
 
-@pytest.mark.parametrize("cell", cells("functions"))
-def test_functions(world: World, cell: Cell) -> None:
-    name = cell.object.split("(")[0]
-    attempted(world, cell, f"select * from graphium.{world.filled_in(cell.object)}", returns_a_value(world, name))
+@pytest.mark.parametrize("line", lines("functions"))
+def test_functions(world: World, line: list[Cell]) -> None:
+    for cell in line:
+        name = cell.object.split("(")[0]
+        attempted(world, cell, f"select * from graphium.{world.filled_in(cell.object)}", returns_a_value(world, name))
 
 
-@pytest.mark.parametrize("cell", cells("cypher"))
-def test_cypher(world: World, cell: Cell) -> None:
-    attempted(world, cell, f"select graphium.cypher($query${world.filled_in(cell.object)}$query$)")
+@pytest.mark.parametrize("line", lines("cypher"))
+def test_cypher(world: World, line: list[Cell]) -> None:
+    for cell in line:
+        attempted(world, cell, f"select graphium.cypher($query${world.filled_in(cell.object)}$query$)")
 
 
-@pytest.mark.parametrize("cell", cells("statements"))
-def test_statements(world: World, cell: Cell) -> None:
-    attempted(world, cell, world.filled_in(cell.object))
+@pytest.mark.parametrize("line", lines("statements"))
+def test_statements(world: World, line: list[Cell]) -> None:
+    for cell in line:
+        attempted(world, cell, world.filled_in(cell.object))
 
 
 @pytest.mark.parametrize("actor", ACTORS)
@@ -283,51 +292,53 @@ def shown(value: Any) -> str:
     return str(value) if isinstance(value, int) else "ok"
 
 
-@pytest.mark.parametrize("cell", cells("client"))
-def test_client(world: World, cell: Cell) -> None:
-    actor = ACTORS[cell.actor]
-    call = world.filled_in(cell.object)
-    with acting(world, actor) as conn:
-        client = Graphium(tenant=actor.tenant, scopes=actor.scopes, embedder=NoModel(), connection=conn)
-        try:
-            value = eval(f"client.{call}", {"client": client})
-            got = Got(shown(value), repr(value))
-        except (GraphiumError, psycopg.Error) as caught:
-            state = str(caught.sqlstate)
-            as_it_should = type(caught) is (BY_SQLSTATE.get(state) or psycopg.errors.lookup(state))
-            got = Got(
-                state if as_it_should else type(caught).__name__,
-                f"{caught!r} {error(caught) if isinstance(caught, psycopg.Error) else ''}",
-            )
-        after = rows_after(world, conn)
-    expect(world, cell, call, got, after)
+@pytest.mark.parametrize("line", lines("client"))
+def test_client(world: World, line: list[Cell]) -> None:
+    for cell in line:
+        actor = ACTORS[cell.actor]
+        call = world.filled_in(cell.object)
+        with acting(world, actor) as conn:
+            client = Graphium(tenant=actor.tenant, scopes=actor.scopes, embedder=NoModel(), connection=conn)
+            try:
+                value = eval(f"client.{call}", {"client": client})
+                got = Got(shown(value), repr(value))
+            except (GraphiumError, psycopg.Error) as caught:
+                state = str(caught.sqlstate)
+                as_it_should = type(caught) is (BY_SQLSTATE.get(state) or psycopg.errors.lookup(state))
+                got = Got(
+                    state if as_it_should else type(caught).__name__,
+                    f"{caught!r} {error(caught) if isinstance(caught, psycopg.Error) else ''}",
+                )
+            after = rows_after(world, conn)
+        expect(world, cell, call, got, after)
 
 
-@pytest.mark.parametrize("cell", cells("commands"))
-def test_commands(world: World, monkeypatch: pytest.MonkeyPatch, cell: Cell) -> None:
+@pytest.mark.parametrize("line", lines("commands"))
+def test_commands(world: World, monkeypatch: pytest.MonkeyPatch, line: list[Cell]) -> None:
     """On the actor's own connection, so that it can be rolled back; what looks at the database by itself uses the DSN."""
-    actor = ACTORS[cell.actor]
-    command = world.filled_in(cell.object)
-    with acting(world, actor) as conn:
-        monkeypatch.setattr(
-            "graphium_db.cli.options.Graphium",
-            lambda _dsn, **caller: Graphium(embedder=NoModel(), connection=conn, **caller),
-        )
-        for variable, value in (
-            ("DSN", world.db.dsn(world.logins[actor.login])),
-            ("TENANT", actor.tenant),
-            ("SCOPES", ",".join(actor.scopes or ())),
-        ):
-            monkeypatch.setenv(f"GRAPHIUM_{variable}", value) if value else monkeypatch.delenv(
-                f"GRAPHIUM_{variable}", False
+    for cell in line:
+        actor = ACTORS[cell.actor]
+        command = world.filled_in(cell.object)
+        with acting(world, actor) as conn:
+            monkeypatch.setattr(
+                "graphium_db.cli.options.Graphium",
+                lambda _dsn, **caller: Graphium(embedder=NoModel(), connection=conn, **caller),
             )
-        with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
-            code = main([*shlex.split(command), "--json"])
-        after = rows_after(world, conn)
-    done = code == 0 or (code == UNHEALTHY and command.startswith("doctor"))
-    got = Got(shown(json.loads(out.getvalue())) if done else f"exit {code}", out.getvalue() + err.getvalue())
-    file = Path(world.names["statements"]).read_text("utf-8") if "$statements" in cell.object else ""
-    expect(world, cell, command + file, got, after)
+            for variable, value in (
+                ("DSN", world.db.dsn(world.logins[actor.login])),
+                ("TENANT", actor.tenant),
+                ("SCOPES", ",".join(actor.scopes or ())),
+            ):
+                monkeypatch.setenv(f"GRAPHIUM_{variable}", value) if value else monkeypatch.delenv(
+                    f"GRAPHIUM_{variable}", False
+                )
+            with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+                code = main([*shlex.split(command), "--json"])
+            after = rows_after(world, conn)
+        done = code == 0 or (code == UNHEALTHY and command.startswith("doctor"))
+        got = Got(shown(json.loads(out.getvalue())) if done else f"exit {code}", out.getvalue() + err.getvalue())
+        file = Path(world.names["statements"]).read_text("utf-8") if "$statements" in cell.object else ""
+        expect(world, cell, command + file, got, after)
 
 
 # ------------------------------------------------------------------------------------------ nothing is missing
