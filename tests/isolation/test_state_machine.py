@@ -886,7 +886,7 @@ def test_a_fault_is_found(cluster: Cluster, fault: str) -> None:
         talk = Conversation(database)
         FAULTS[fault](talk.boss)
         with pytest.raises(AssertionError, match="the model"):
-            tell_stories(talk, STORIES or 35, Phase.generate)
+            tell_stories(talk, 300, Phase.generate)
     finally:
         database.close()
         cluster.give_back(database.name)
