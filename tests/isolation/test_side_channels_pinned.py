@@ -352,7 +352,9 @@ def test_a_sentence_that_somebody_guesses_is_not_touched(world: World) -> None:
     that is right as for a wrong one of as many words; for a sentence that the caller sees they are more."""
     world.say("The sky is blue.", None)
     world.say("The budget is cut.", None, ["secret"])
-    world.say([{"content": f"Item {n} of the plan.", "embedding": None} for n in range(500)])  # so that indexes are used
+    world.say(
+        [{"content": f"Item {n} of the plan.", "embedding": None} for n in range(500)]
+    )  # so that indexes are used
     world.boss.execute("vacuum analyze")
     principal = world.db.principal(world.slug)
     touched: dict[str, dict[str, int]] = {}
