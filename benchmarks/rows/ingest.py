@@ -17,7 +17,7 @@ from pgvector import Vector
 from pgvector.psycopg import register_vector
 
 from benchmarks import raw
-from benchmarks.bench import Bench, Connection, Statement, maintain
+from benchmarks.bench import Bench, Connection, Statement
 from benchmarks.data import Memory, Rows, load
 from benchmarks.measure import Bar, Line, interleave, rates
 
@@ -68,7 +68,6 @@ def run(bench: Bench) -> Iterator[Line]:
 
     for indexed in (m for m in bench.everybody() if m.size >= bench.sizes.hnsw_from):
         with bench.superuser() as conn:
-            maintain(conn)
             raw.copy_tenant(conn, indexed.tenant)
         yield from _compare(bench, indexed, bench.sizes.hnsw_batches, 0, WITH_INDEX, f"HNSW of {indexed.size:,}")
 
