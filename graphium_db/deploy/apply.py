@@ -86,7 +86,7 @@ class Pending:
 
 
 def bootstrap(conn: Connection, tree: Tree | None = None) -> None:
-    """Run `db/bootstrap.sql` and `db/hardening.sql` on a superuser's connection: once per database, harmless when repeated.
+    """Run `db/bootstrap.sql` and `db/hardening.sql` as a superuser: once per database, harmless when repeated.
 
     Roles are cluster-wide, so two databases that bootstrap at once may trip over each other's row in pg_authid;
     the files tolerate what they can, and what is left ("tuple concurrently updated") is tried again.
