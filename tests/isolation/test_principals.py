@@ -154,6 +154,8 @@ def test_three_lines_give_an_analyst_two_scopes_to_read(memory: Database, cluste
             [analyst],
         ).fetchone() == (5, "2031-01-01", False)
         reads_and_no_more(conn, superuser)
+    if who == "hosted admin":  # roles are the cluster's: other tests would hear of it
+        superuser.execute(sql.SQL("alter role {} nocreaterole").format(name))
 
 
 def reads_and_no_more(conn: Connection, superuser: Connection) -> None:
