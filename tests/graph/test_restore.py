@@ -107,6 +107,9 @@ def test_restored(restored: Database) -> None:
 
     assert restored.ailments() == []
     assert superuser.execute("select * from graphium_private._check_cypher_grants()").fetchall() == []
+    assert not deploy.plan(
+        restored.dsn("deployer")
+    )  # a definition that reads otherwise, once restored, would be told as changed by hand
     for id in ids.values():
         assert_equal(superuser, id)
     app = restored.connect("app")
