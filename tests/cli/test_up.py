@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -54,6 +55,19 @@ def test_up_makes_a_server_that_only_the_right_people_enter(data: Path, run: Run
     ):
         with pytest.raises(psycopg.OperationalError, match=message):
             psycopg.connect(dsn)
+
+    # A DBA's work: the line that is printed. libpq takes no socket in a directory with so long a path, hence the link.
+    with tempfile.TemporaryDirectory(prefix="graphium-") as short:
+        (Path(short) / "cluster").symlink_to(data / "cluster")
+        dsn = make_conninfo(up["superuser_dsn"], host=f"{short}/cluster")
+        ask = "select current_user, current_database(), current_setting('is_superuser')"
+        done = subprocess.run([up["psql"], "-XAtc", ask, dsn], capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == ("postgres|graphium|on\n", "")
+        if os.geteuid() == 0:  # nobody else, wherever his path leads
+            denied = subprocess.run([up["psql"], "-XAtc", ask, dsn], capture_output=True, text=True, user="nobody")
+            assert (denied.stdout, denied.returncode) == ("", 2)
+    assert f"host={quote(str(data.resolve() / 'cluster'))}&" in up["superuser_dsn"]
+    assert f"{up['psql']} '{up['superuser_dsn']}'" in run("up").err.splitlines()
 
     def mode(path: Path) -> int:
         return stat.S_IMODE(path.stat().st_mode)
