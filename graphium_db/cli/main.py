@@ -131,7 +131,7 @@ def explained(error: Exception, administrative: bool = False) -> tuple[str, str 
             "Pass --tenant, or set GRAPHIUM_TENANT; or log in as a principal (graphium principal add).",
         )
     if isinstance(error, GraphiumError):
-        return error.message, error.hint and _FUNCTION.sub(_command, error.hint)
+        return error.message, error.hint and _FUNCTION.sub(_as_command, error.hint)
     if isinstance(error, psycopg.Error):
         message = error.diag.message_primary or str(error).strip() or type(error).__name__
         hint = error.diag.message_hint
@@ -143,7 +143,7 @@ def explained(error: Exception, administrative: bool = False) -> tuple[str, str 
     return str(error) or type(error).__name__, None
 
 
-def _command(call: re.Match[str]) -> str:
+def _as_command(call: re.Match[str]) -> str:
     return _COMMANDS.get(call[1], call[0])
 
 
