@@ -33,13 +33,9 @@ half of a surrogate pair), before it sends anything. Other database errors stay 
 MATRIX_HEAD = """\
 # The matrix
 
-Generated from `tests/isolation/matrix.yaml` by `make docs`: what each actor gets from each object by each operation. A
-test tries every cell, and looks in all that comes back for what is hidden from the actor.
-
-A number is rows seen or changed, out of the small world of `tests/isolation/world.py`, which explains the `$names`.
-Five letters are the SQLSTATE of the refusal (`42501`: permission denied, or row-level security; `MG…`:
-[errors.md](errors.md)), `exit n` is the exit code of a command, `some` as many rows as there are of what holds nothing of
-a tenant: the deployment's records and lints.
+Generated from `tests/isolation/matrix.yaml` by `make docs`: what each actor gets from each object by each operation in
+the small world of `tests/isolation/world.py`, which explains the `$names`. A test tries every cell, and looks in all
+that comes back for what is hidden from the actor.
 """
 MATRIX_EXCERPT_HEAD = """\
 What is read from each table, and one call of each function; what else was tried, on tables, sequences, the graph, the
@@ -185,7 +181,9 @@ class Matrix:
 
     def page(self) -> str:
         """Every cell."""
-        lines = [*MATRIX_HEAD.splitlines(), "", *self._actors()]
+        lines = [*MATRIX_HEAD.splitlines(), "", "A cell is", ""]
+        lines += [f"- {cell}: {meaning}" for cell, meaning in self._stated["cells"].items()]
+        lines += ["", "The actors are", "", *self._actors()]
         for section in ("tables", "sequences"):
             groups = self._stated[section]["names"]
             lines += ["", f"## {section.capitalize()}", ""]
@@ -195,10 +193,9 @@ class Matrix:
         lines += ["", "## Calls"]
         for section, title in MATRIX_CALLS.items():
             lines += self._table(title, self._stated[section])
-        lines += self._table(
-            "Functions of `graphium_private`, with NULLs", {"all others": self._stated["other helpers"]}
-        )
-        return "\n".join(lines) + "\n"
+        [helpers] = [name for name in self._stated if name.startswith("other helpers")]
+        lines += self._table("Functions of `graphium_private`", {helpers: self._stated[helpers]}, ["other helpers"])
+        return self._with_notes(lines)
 
     def excerpt(self) -> str:
         """What is read from each table, and one call of each function: the first that is stated."""
@@ -214,7 +211,7 @@ class Matrix:
         read["all others"] = [cells[0] if len(set(cells)) == 1 else "…" for cells in zip(*rest, strict=True)]
         lines = [*MATRIX_EXCERPT_HEAD.splitlines(), "", *self._actors(), *self._table("`select` from", read)]
         lines += self._table(MATRIX_CALLS["functions"], dict(functions.values()))
-        return "\n".join(lines) + "\n"
+        return self._with_notes(lines)
 
     def _actors(self) -> list[str]:
         return [f"- **{name}**: {who}" for name, who in self._stated["actors"].items()]
@@ -222,11 +219,18 @@ class Matrix:
     def _table(self, title: str, rows: dict[str, Any], groups: Container[str] = ()) -> list[str]:
         actors = list(self._stated["actors"])
         lines = ["", f"| {title} | {' | '.join(actors)} |", "|---" * (len(actors) + 1) + "|"]
-        for name, cells in rows.items():
+        for line, cells in rows.items():
             columns: Sequence[str] = [cells] * len(actors) if isinstance(cells, str) else cells
+            name, mark, note = line.partition(" [^")
             shown = name if name in groups or name == "all others" else f"`{name}`".replace("|", "\\|")
-            lines.append(f"| {shown} | {' | '.join(columns)} |")
+            lines.append(f"| {shown}{mark}{note} | {' | '.join(columns)} |")
         return lines
+
+    def _with_notes(self, lines: list[str]) -> str:
+        """What the marks of these lines mean, as Markdown's footnotes."""
+        text = "\n".join(lines) + "\n"
+        used = [f"[^{name}]: {note}" for name, note in self._stated["notes"].items() if f"[^{name}]" in text]
+        return text + "".join(f"\n{note}\n" for note in used)
 
 
 def security_page() -> str:
