@@ -71,7 +71,7 @@ grant execute on function graphium.remove_principal(text) to graphium_admin;
 
 create or replace function graphium.list_principals()
   returns table (role_name name, tenant text, scopes text[], read_only boolean, is_in_force boolean, created_at timestamptz)
-  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $list_principals$
 begin
   perform graphium_private._require_admin_role();
