@@ -110,14 +110,20 @@ def error(caught: psycopg.Error) -> Got:
     return Got(str(caught.sqlstate), f"{caught} {said}")
 
 
+@functools.cache
+def hidden(world: World, actor: str) -> tuple[list[str], list[UUID]]:
+    """What it must never get, and the rows that it must never change."""
+    return world.hidden_from(ACTORS[actor]), [UUID(id) for id in world.hidden_ids(ACTORS[actor])]
+
+
 def expect(world: World, cell: Cell, call: str, got: Got, after: dict[UUID, str]) -> None:
     """The cell is as stated, nothing hidden came along, and nothing hidden changed. What the call says is no secret."""
-    actor = ACTORS[cell.actor]
+    secrets, hidden_rows = hidden(world, cell.actor)
     found = "some" if cell.expected == "some" and got.cell.isdigit() else got.cell
-    assert (actor.name, found) == (actor.name, cell.expected), got.everything
-    told = [secret for secret in world.hidden_from(actor) if secret in got.everything and secret not in call]
-    changed = [id for id in map(UUID, world.hidden_ids(actor)) if after.get(id) != world.before[id]]
-    assert (actor.name, told, changed) == (actor.name, [], [])
+    assert (cell.actor, found) == (cell.actor, cell.expected), got.everything
+    told = [secret for secret in secrets if secret in got.everything and secret not in call]
+    changed = [id for id in hidden_rows if after.get(id) != world.before[id]]
+    assert (cell.actor, told, changed) == (cell.actor, [], [])
 
 
 # ------------------------------------------------------------------------------------------ tables and sequences
