@@ -197,7 +197,7 @@ create or replace function graphium_private._lint_ownership() returns table (lin
 as $lint_ownership$
   with deployed as materialized (
     select d.* from graphium_private._deployed_catalog() d
-  ), things as (
+  ), things as materialized ( -- a name is dear to write out, and a nested loop would do so for each pair
     select 'schema' as kind, n.oid::regnamespace::text as name, n.nspowner as owner, s.is_graph
       from pg_namespace n
       join graphium_private._our_schemas() s on s.oid = n.oid
@@ -212,7 +212,7 @@ as $lint_ownership$
     select 'function', p.oid::regprocedure::text, p.proowner, s.is_graph
       from pg_proc p
       join graphium_private._our_schemas() s on s.oid = p.pronamespace
-  ), owned as (
+  ), owned as materialized (
     select t.kind, t.name, pg_get_userbyid(t.owner)::text as owner,
            case when d.object is not null then split_part(d.state, ' ', 1)
                 when t.kind = 'function' then null
@@ -544,11 +544,10 @@ as $lint_server$
   )
   select 'known_fault', 'warning', format('%s %s', c.name, c.version),
          format('%s. Mended in %s.', string_agg(format('%s: %s', f.fault, f.what), '; ' order by f.fault), array_to_string(max(string_to_array(f.fixed, '.')::int[]), '.')),
-         case c.name when 'vector' then format('alter database %I set max_parallel_maintenance_workers = 0;', current_database())
+         case c.name when 'vector' then 'Install pgvector 0.8.2 or later, then: alter extension vector update. Until then let no login create tables: a setting against parallel builds is one that it may set back.'
                      when 'age' then 'Install a later release of Apache AGE, then: alter extension age update, and db/bootstrap.sql again.'
                      else format('Update the server to %s or a later %s.', array_to_string(max(string_to_array(f.fixed, '.')::int[]), '.'), split_part(c.version, '.', 1)) end
     from components c, graphium_private._faults_of(c.name, c.version) as f
-   where not (f.fault = 'CVE-2026-3172' and current_setting('max_parallel_maintenance_workers') = '0')
    group by c.name, c.version
   union all
   -- Its setting is there once it is loaded; a session that has used agtype has loaded it, too, so the database's setting counts first.
