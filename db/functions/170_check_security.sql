@@ -705,8 +705,9 @@ grant execute on function graphium_private._lint_principals() to graphium_owner;
 
 set local role graphium_owner;
 
+-- Without JIT, which takes seconds to compile what then reads some hundred rows.
 create or replace function graphium.check_security() returns table (lint text, level text, object text, detail text, remedy text)
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set jit = off
 as $check_security$
 begin
   if not pg_has_role(session_user, 'graphium_owner', 'set') then

@@ -257,6 +257,7 @@ def _lock(conn: Connection, wait: float) -> Iterator[None]:
 def owner_transaction(conn: Connection) -> Iterator[None]:
     with conn.transaction():
         conn.execute("set local lock_timeout = '10s'")
+        conn.execute("set local jit = off")  # it takes seconds to compile queries of the catalog
         _as_owner(conn)
         yield
 
