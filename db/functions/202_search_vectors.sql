@@ -12,8 +12,8 @@
 --   fewer, or still not enough             → the exact scan. Reading on through tens of thousands of hidden rows is slower than
 --                                            that, and pgvector gives up in the middle of it (hnsw.max_scan_tuples) with rows
 --                                            that are not the nearest: who hides rows would change what others find.
--- Both scans are built as text, because the planner must know the tenant (the
--- partition, and the index's predicate) and the dimension (the index's expression).
+-- Both scans are built as text, because the planner must know the tenant (the partition, and the index's predicate), the
+-- dimension (the index's expression) and the filter's values; but for the exact scan without a filter, which needs none of them.
 set local role graphium_owner;
 
 -- Name and expression of a tenant's own index, for searching and for maintenance_plan(): alike, or it is never used.

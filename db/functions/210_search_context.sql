@@ -102,7 +102,9 @@ declare
   v_hits graphium_private.hit[];
   v_superseded uuid[] := '{}';
 begin
-  perform graphium_private._require_model(v_tenant, embedding_model);
+  if embedding_model is not null then
+    perform graphium_private._require_model(v_tenant, embedding_model);
+  end if;
   if query_embedding is null and query_text is null then
     perform graphium_private._raise_error('MG008', 'query_embedding and query_text are both NULL', 'Give a vector of the tenant''s model, a text, or both.');
   end if;
@@ -111,8 +113,10 @@ begin
   elsif min_similarity is not null then
     perform graphium_private._raise_error('MG008', 'min_similarity is given without a query_embedding', 'Only a vector has a similarity: leave min_similarity out, or give query_embedding.');
   end if;
-  perform graphium_private._require_between('match_count', match_count, 1, 1000),
-          graphium_private._require_between('symbiosis_count', symbiosis_count, 0, 1000);
+  if (match_count between 1 and 1000 and symbiosis_count between 0 and 1000) is not true then
+    perform graphium_private._require_between('match_count', match_count, 1, 1000),
+            graphium_private._require_between('symbiosis_count', symbiosis_count, 0, 1000);
+  end if;
 
   v_taxa := graphium_private._find_taxa(v_tenant.id, families, genera, specimens);
   if (query_embedding is null and v_words = '{}') or v_taxa.ids = '{}' or memory_types = '{}' or layer_kinds = '{}' then
