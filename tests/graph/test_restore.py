@@ -152,9 +152,9 @@ def test_the_recipe_of_the_docs(source: Database, cluster: Cluster, tmp_path: Pa
         assert said["graphium migrate"] == "Nothing to do.\n"
         assert said["graphium maintain --rebuild-graphs"].count(" rebuilt: ") == 2
         assert said["graphium principal list"].splitlines()[-1].split()[1:] == ["acme", "hr", "read", "and", "write"]
-        levels = {f["check"]: f["level"] for f in json.loads(said["graphium doctor"])}
-        assert levels["deployment"] == "ok"
-        assert not {"explain_tells", "ag_catalog_grant", "ag_catalog_slow"} & levels.keys()
+        found = {f["check"]: (f["level"], f["found"]) for f in json.loads(said["graphium doctor"])}
+        assert found["deployment"] == ("ok", "up to date")
+        assert not {"explain_tells", "ag_catalog_grant", "ag_catalog_slow"} & found.keys()
         assert into.ailments() == []
         with as_caller(into.connect("app"), "acme") as app:
             assert "relationships" in names(app)

@@ -281,6 +281,20 @@ def test_a_role_made_again_inherits_nothing(
     boss.execute(sql.SQL("create role {}").format(role))
 
 
+def test_rebinding_says_nothing_and_read_only_leaves_the_membership(
+    db: Database, admin: Connection, bind: Callable[..., str], acme: str
+) -> None:
+    login = bind()
+    notices: list[str | None] = []
+    admin.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+    for read_only in (False, True, True, False):
+        admin.execute("select graphium.add_principal(%s, %s, '{hr}', %s)", [db.cluster.role(login), acme, read_only])
+        conn = db.connect(login)
+        assert values(conn, "select pg_has_role('graphium_user', 'member')") == [True]
+        assert code(conn, INGEST) == ("42501" if read_only else None)
+    assert notices == []
+
+
 def test_a_renamed_role_is_bound_again(
     db: Database, admin: Connection, boss: Connection, bind: Callable[..., str], acme: str
 ) -> None:
