@@ -4,8 +4,10 @@
 set local role graphium_owner;
 set local lock_timeout = '10s';
 
+-- squawk-ignore require-concurrent-index-creation
 create index if not exists kg_statements_open on graphium.kg_statements (tenant_id, family_id, genus_id, specimen_id)
  where cardinality(required_scopes) = 0;
+-- squawk-ignore require-concurrent-index-creation
 create index if not exists kg_statements_gated on graphium.kg_statements (tenant_id, family_id, genus_id, specimen_id)
  where cardinality(required_scopes) > 0;
 -- squawk-ignore require-concurrent-index-deletion
