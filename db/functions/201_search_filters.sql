@@ -62,18 +62,27 @@ comment on function graphium_private._write_filter(text, text, uuid[], text[], t
 revoke all on function graphium_private._write_filter(text, text, uuid[], text[], text[], timestamptz, timestamptz) from public;
 
 -- Sorting is switched off, so that rows are read newest first from an index until there are enough, whatever the planner
--- expects filters and audiences to admit. One taxon at a time, because each has its own place in the index.
+-- expects filters and audiences to admit. One taxon at a time, because each has its own place in the index. Without a filter
+-- the plan is kept through the session.
 create or replace function graphium_private._newest(p_tenant_id uuid, p_level text, p_ids uuid[], p_filter text, p_after uuid, p_count int) returns uuid[]
-  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp set enable_sort = off
+  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp set enable_sort = off set plan_cache_mode = force_generic_plan
 as $newest$
 -- @plpgsql_check_options: security_warnings = off
 -- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)
 declare
-  v_query text := format('select r.id from graphium.kg_statements r where r.tenant_id = %L::uuid %s%s%s order by r.id desc limit %s', p_tenant_id, p_filter,
-    case when p_after is not null then format(' and r.id < %L::uuid', p_after) end,
-    case when p_level is not null then format(' and r.%I = t.id', p_level || '_id') end, p_count);
+  v_upto uuid := coalesce(p_after, 'ffffffff-ffff-ffff-ffff-ffffffffffff'); -- as an expression in the query no index would serve it
+  v_query text;
   v_newest uuid[];
 begin
+  if p_level is null and p_filter = '' then
+    return array(
+      select r.id from graphium.kg_statements r
+       where r.tenant_id = p_tenant_id and r.id <= v_upto and r.id is distinct from p_after
+       order by r.id desc limit p_count);
+  end if;
+  v_query := format('select r.id from graphium.kg_statements r where r.tenant_id = %L::uuid %s%s%s order by r.id desc limit %s', p_tenant_id, p_filter,
+    case when p_after is not null then format(' and r.id < %L::uuid', p_after) end,
+    case when p_level is not null then format(' and r.%I = t.id', p_level || '_id') end, p_count);
   if p_level is not null then
     v_query := format('select r.id from unnest(%L::uuid[]) as t(id), lateral (%s) as r order by r.id desc limit %s', p_ids, v_query, p_count);
   end if;

@@ -12,13 +12,14 @@
 --   fewer, or still not enough             → the exact scan. Reading on through tens of thousands of hidden rows is slower than
 --                                            that, and pgvector gives up in the middle of it (hnsw.max_scan_tuples) with rows
 --                                            that are not the nearest: who hides rows would change what others find.
--- Both scans are built as text, because the planner must know the tenant (the
--- partition, and the index's predicate) and the dimension (the index's expression).
+-- Both scans are built as text, because the planner must know the tenant (the partition, and the index's predicate), the
+-- dimension (the index's expression) and the filter's values; but for the exact scan without a filter, which needs none of them.
 set local role graphium_owner;
 
 -- Name and expression of a tenant's own index, for searching and for maintenance_plan(): alike, or it is never used.
+-- (This and _setting are inlined: a body that is parsed when it is made, and no SET.)
 create or replace function graphium_private._hnsw_index_name(p_tenant_id uuid) returns name
-  language sql immutable strict parallel safe security invoker set search_path = pg_catalog, pg_temp
+  language sql immutable strict parallel safe security invoker
   return 'kg_embeddings_hnsw_' || replace(p_tenant_id::text, '-', '');
 comment on function graphium_private._hnsw_index_name(uuid) is 'Name of the HNSW index that a tenant has or would have.';
 revoke all on function graphium_private._hnsw_index_name(uuid) from public;
@@ -33,23 +34,43 @@ comment on function graphium_private._hnsw_type(int) is
 revoke all on function graphium_private._hnsw_type(int) from public;
 grant execute on function graphium_private._hnsw_type(int) to graphium_keeper;
 
-create or replace function graphium_private._scan_exactly(p_tenant_id uuid, p_query @extschema:vector@.vector, p_filter text, p_count int)
-  returns table (statement_id uuid, distance double precision)
+-- Without a filter its plan is kept through the session, whoever the tenant is: making one takes longer than comparing
+-- hundreds of vectors. No sequential scans, for such a plan must not depend on whose rows are in the partition.
+drop function if exists graphium_private._scan_exactly(uuid, @extschema:vector@.vector, text, int); -- it returned a table
+create or replace function graphium_private._scan_exactly(p_tenant_id uuid, p_query @extschema:vector@.vector, p_filter text, p_count int) returns graphium_private.hit[]
   language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $scan_exactly$
 -- @plpgsql_check_options: security_warnings = off
 -- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)
+declare
+  v_hits graphium_private.hit[];
 begin
-  return query execute format($query$
-    select r.statement_id, r.embedding operator(@extschema:vector@.<=>) $1 as distance
-      from graphium.kg_embeddings r
-     where r.tenant_id = %L::uuid %s
-     order by distance, r.statement_id
-     limit $2 $query$, p_tenant_id, p_filter) using p_query, p_count;
+  if p_filter = '' then
+    return array(
+      select (n.statement_id, 1 - n.distance, 1 - n.distance, null, null)::graphium_private.hit
+        from (select r.statement_id, r.embedding operator(@extschema:vector@.<=>) p_query as distance
+                from graphium.kg_embeddings r
+               where r.tenant_id = p_tenant_id
+               order by distance, r.statement_id
+               limit p_count) as n
+       order by (1 - n.distance)::real desc, n.statement_id);
+  end if;
+  execute format($query$
+    select array(
+      select (n.statement_id, 1 - n.distance, 1 - n.distance, null, null)::graphium_private.hit
+        from (select r.statement_id, r.embedding operator(@extschema:vector@.<=>) $1 as distance
+                from graphium.kg_embeddings r
+               where r.tenant_id = %L::uuid %s
+               order by distance, r.statement_id
+               limit $2) as n
+       order by (1 - n.distance)::real desc, n.statement_id) $query$, p_tenant_id, p_filter)
+    into v_hits using p_query, p_count;
+  return v_hits;
 end
 $scan_exactly$;
 comment on function graphium_private._scan_exactly(uuid, @extschema:vector@.vector, text, int) is
-  'The nearest visible embeddings, by comparing all that the filter admits.';
+  'The nearest visible embeddings, best first, by comparing all that the filter admits.';
 revoke all on function graphium_private._scan_exactly(uuid, @extschema:vector@.vector, text, int) from public;
 
 do $load_vector$ begin perform '[1]'::@extschema:vector@.vector; end $load_vector$; -- else hnsw.* cannot be set below
@@ -92,13 +113,12 @@ begin
     foreach v_is_iterative in array '{false,true}'::boolean[] loop
       v_hits := array(select (n.statement_id, 1 - n.distance, 1 - n.distance, null, null)::graphium_private.hit
                         from graphium_private._scan_hnsw(p_tenant_id, p_dimensions, p_query, p_filter, p_count, v_is_iterative) as n
-                       order by n.distance, n.statement_id);
+                       order by (1 - n.distance)::real desc, n.statement_id);
       exit when cardinality(v_hits) >= p_count or 20 * cardinality(v_hits) < p_count;
     end loop;
   end if;
   if p_scan = 'exact' or cardinality(v_hits) < p_count then
-    v_hits := array(select (n.statement_id, 1 - n.distance, 1 - n.distance, null, null)::graphium_private.hit
-                      from graphium_private._scan_exactly(p_tenant_id, p_query, p_filter, p_count) as n);
+    v_hits := graphium_private._scan_exactly(p_tenant_id, p_query, p_filter, p_count);
   end if;
   return v_hits;
 end
@@ -108,7 +128,7 @@ comment on function graphium_private._nearest(uuid, int, @extschema:vector@.vect
 revoke all on function graphium_private._nearest(uuid, int, @extschema:vector@.vector, text, text, int) from public;
 
 create or replace function graphium_private._setting(p_name text) returns numeric
-  language sql stable strict parallel safe security invoker set search_path = pg_catalog, pg_temp
+  language sql stable parallel safe security invoker
   return (select s.value from graphium_private.settings s where s.name = p_name);
 comment on function graphium_private._setting(text) is 'Value of a row of graphium_private.settings.';
 revoke all on function graphium_private._setting(text) from public;
@@ -125,6 +145,9 @@ declare
   v_exact_max bigint;
   v_admitted bigint;
 begin
+  if to_regclass('graphium.' || graphium_private._hnsw_index_name(p_tenant_id)) is null then
+    return 'exact'; -- most tenants, told at once
+  end if;
   if not exists (select from pg_catalog.pg_index i
                    join pg_catalog.pg_class c on c.oid = i.indexrelid
                    join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum = 1

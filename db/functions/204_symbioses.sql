@@ -104,10 +104,10 @@ begin
 
   if p_query is not null then
     v_found := array(
-      select (n.statement_id, 1 - n.distance, 1 - n.distance, null, null)::graphium_private.hit
-        from graphium_private._scan_exactly(p_tenant_id, p_query,
-               format(v_filter, 'statement_id', graphium_private._write_filter('kg_embeddings', null, null, p_memory_types, p_layer_kinds, p_since, p_until)), p_count) as n
-       where p_min_similarity is null or (1 - n.distance)::real >= p_min_similarity);
+      select n
+        from unnest(graphium_private._scan_exactly(p_tenant_id, p_query,
+               format(v_filter, 'statement_id', graphium_private._write_filter('kg_embeddings', null, null, p_memory_types, p_layer_kinds, p_since, p_until)), p_count)) as n
+       where p_min_similarity is null or n.similarity >= p_min_similarity);
   end if;
   v_filter := format(v_filter, 'id', graphium_private._write_filter('kg_statements', null, null, p_memory_types, p_layer_kinds, p_since, p_until));
   if cardinality(v_found) < p_count and p_min_similarity is null then
@@ -145,3 +145,18 @@ $follow_symbioses$;
 comment on function graphium_private._follow_symbioses(uuid, uuid[], @extschema:vector@.vector, text[], text[], text[], timestamptz, timestamptz, real, int) is
   'The best statements at the other ends of the edges that touch a primary hit, each with the edge that led to it.';
 revoke all on function graphium_private._follow_symbioses(uuid, uuid[], @extschema:vector@.vector, text[], text[], text[], timestamptz, timestamptz, real, int) from public;
+
+-- Most tenants have no edge at all, and to find that out under the policy of edges takes as long as a small search. Keeper-owned,
+-- for it asks about edges that the caller may not see; it only spares looking where there is nothing to find.
+set local role graphium_keeper;
+
+create or replace function graphium_private._has_symbioses(p_tenant_id uuid) returns boolean
+  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+as $has_symbioses$
+begin
+  return exists (select from graphium.dh_symbioses y where y.tenant_id = p_tenant_id);
+end
+$has_symbioses$;
+comment on function graphium_private._has_symbioses(uuid) is 'Whether the tenant has any edge, seen or not: if not, nobody need look for one.';
+revoke all on function graphium_private._has_symbioses(uuid) from public;
+grant execute on function graphium_private._has_symbioses(uuid) to graphium_owner;

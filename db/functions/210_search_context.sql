@@ -30,7 +30,7 @@ create or replace function graphium_private._search(p_tenant graphium.tenants, p
   language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $search$
 declare
-  v_weight constant double precision := graphium_private._setting('lexical_weight');
+  v_weight double precision;
   v_filter text;
   v_pool int := p_count;
   v_near graphium_private.hit[];
@@ -54,9 +54,8 @@ begin
   end if;
 
   if coalesce(v_matched, '{}') = '{}' then
-    return array(select n from unnest(v_near) as n
-                  where p_min_similarity is null or n.similarity >= p_min_similarity
-                  order by n.similarity desc, n.statement_id limit p_count);
+    return case when p_min_similarity is null then v_near[:p_count]
+                else array(select n from unnest(v_near[:p_count]) as n where n.similarity >= p_min_similarity) end;
   elsif v_near is null then
     return v_matched;
   end if;
@@ -64,9 +63,8 @@ begin
   -- Both: what the words found gets its similarity too (none without a vector), what the vector found its score by words.
   v_filter := format(' and r.statement_id = any (%L::uuid[])',
     array(select m.statement_id from unnest(v_matched) as m where m.statement_id <> all (array(select n.statement_id from unnest(v_near) as n))));
-  v_near := v_near || array(
-    select (n.statement_id, 1 - n.distance, null, null, null)::graphium_private.hit
-      from graphium_private._scan_exactly(p_tenant.id, p_query, v_filter, cardinality(v_matched)) as n);
+  v_near := v_near || graphium_private._scan_exactly(p_tenant.id, p_query, v_filter, cardinality(v_matched));
+  v_weight := graphium_private._setting('lexical_weight');
   return array(
     select (f.statement_id, f.similarity, f.score, null, null)::graphium_private.hit
       from (select p.statement_id, p.similarity,
@@ -92,21 +90,21 @@ create or replace function graphium.search_context(query_embedding @extschema:ve
   returns table (rank int, statement_id uuid, content text, family text, genus text, specimen text, memory_type text, layer_kind text,
     similarity real, score real, is_symbiosis boolean, symbiosis_kind text, symbiosis_id uuid, is_superseded boolean,
     access_count bigint, required_scopes text[], occurred_at timestamptz, created_at timestamptz, source text, "position" bigint, metadata jsonb)
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set jit = off
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set jit = off set plan_cache_mode = force_generic_plan
 as $search_context$
 #variable_conflict use_column
 declare
-  v_tenant_id uuid := graphium_private._require_caller();
-  v_tenant graphium.tenants := (select t from graphium.tenants t where t.id = v_tenant_id);
-  v_words text[] := coalesce(graphium_private._query_words(query_text), '{}');
+  v_tenant graphium.tenants := graphium_private._require_tenant();
+  v_words text[] := case when query_text is null then '{}' else graphium_private._query_words(query_text) end;
   -- no cosine is beyond ±2, and a larger number is no real; NaN sorts above all numbers, so nothing matches it
   v_min_similarity real := case when min_similarity is not null then greatest(least(min_similarity, 2), -2) end;
   v_taxa record;
   v_hits graphium_private.hit[];
-  v_primary uuid[];
-  v_superseded uuid[];
+  v_superseded uuid[] := '{}';
 begin
-  perform graphium_private._require_model(v_tenant, embedding_model);
+  if embedding_model is not null then
+    perform graphium_private._require_model(v_tenant, embedding_model);
+  end if;
   if query_embedding is null and query_text is null then
     perform graphium_private._raise_error('MG008', 'query_embedding and query_text are both NULL', 'Give a vector of the tenant''s model, a text, or both.');
   end if;
@@ -115,30 +113,34 @@ begin
   elsif min_similarity is not null then
     perform graphium_private._raise_error('MG008', 'min_similarity is given without a query_embedding', 'Only a vector has a similarity: leave min_similarity out, or give query_embedding.');
   end if;
-  perform graphium_private._require_between('match_count', match_count, 1, 1000),
-          graphium_private._require_between('symbiosis_count', symbiosis_count, 0, 1000);
+  if (match_count between 1 and 1000 and symbiosis_count between 0 and 1000) is not true then
+    perform graphium_private._require_between('match_count', match_count, 1, 1000),
+            graphium_private._require_between('symbiosis_count', symbiosis_count, 0, 1000);
+  end if;
 
-  v_taxa := graphium_private._find_taxa(v_tenant_id, families, genera, specimens);
+  v_taxa := graphium_private._find_taxa(v_tenant.id, families, genera, specimens);
   if (query_embedding is null and v_words = '{}') or v_taxa.ids = '{}' or memory_types = '{}' or layer_kinds = '{}' then
     return;
   end if;
 
   v_hits := graphium_private._search(v_tenant, query_embedding, v_words, v_taxa.level, v_taxa.ids, memory_types, layer_kinds, since, until, v_min_similarity, match_count);
-  v_primary := array(select h.statement_id from unnest(v_hits) as h);
-  if follow_symbiosis and symbiosis_count > 0 and v_primary <> '{}' then
-    v_hits := v_hits || graphium_private._follow_symbioses(v_tenant_id, v_primary, query_embedding, v_words, memory_types, layer_kinds, since, until, v_min_similarity, symbiosis_count);
+  if v_hits <> '{}' and graphium_private._has_symbioses(v_tenant.id) then
+    if follow_symbiosis and symbiosis_count > 0 then
+      v_hits := v_hits || graphium_private._follow_symbioses(v_tenant.id, array(select h.statement_id from unnest(v_hits) as h), query_embedding, v_words,
+        memory_types, layer_kinds, since, until, v_min_similarity, symbiosis_count);
+    end if;
+    v_superseded := graphium_private._superseded(v_tenant.id, array(select h.statement_id from unnest(v_hits) as h));
   end if;
-  v_superseded := graphium_private._superseded(v_tenant_id, array(select h.statement_id from unnest(v_hits) as h));
 
   return query
     select h.n::int, s.id, s.content, f.name, g.name, p.name, s.memory_type, s.layer_kind,
            h.similarity, h.score, h.symbiosis_id is not null, h.symbiosis_kind, h.symbiosis_id, s.id = any (v_superseded),
            s.access_count, s.required_scopes, s.occurred_at, s.created_at, s.source, s.position, s.metadata
       from unnest(v_hits) with ordinality as h(statement_id, similarity, score, symbiosis_id, symbiosis_kind, n)
-      join graphium.kg_statements s on s.tenant_id = v_tenant_id and s.id = h.statement_id
-      left join graphium.dh_families f on f.tenant_id = v_tenant_id and f.id = s.family_id
-      left join graphium.dh_genera g on g.tenant_id = v_tenant_id and g.id = s.genus_id
-      left join graphium.dh_specimens p on p.tenant_id = v_tenant_id and p.id = s.specimen_id
+      join graphium.kg_statements s on s.tenant_id = v_tenant.id and s.id = h.statement_id
+      left join graphium.dh_families f on f.tenant_id = v_tenant.id and f.id = s.family_id
+      left join graphium.dh_genera g on g.tenant_id = v_tenant.id and g.id = s.genus_id
+      left join graphium.dh_specimens p on p.tenant_id = v_tenant.id and p.id = s.specimen_id
      order by h.n;
 end
 $search_context$;

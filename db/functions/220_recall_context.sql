@@ -17,27 +17,28 @@ set local role graphium_owner;
 create or replace function graphium.recall_context(family text = null, genus text = null, specimen text = null, statement_ids uuid[] = null,
     memory_types text[] = null, layer_kinds text[] = null, since timestamptz = null, until timestamptz = null, page_size int = 50, after uuid = null)
   returns setof graphium.recalled
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set jit = off
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set jit = off set plan_cache_mode = force_generic_plan
 as $recall_context$
 declare
   v_tenant_id uuid := graphium_private._require_caller();
   v_taxa record := graphium_private._find_taxa(v_tenant_id,
     case when family is not null then array[family] end, case when genus is not null then array[genus] end, case when specimen is not null then array[specimen] end);
   v_ids uuid[];
-  v_superseded uuid[];
+  v_superseded uuid[] := '{}';
 begin
   perform graphium_private._require_between('page_size', page_size, 1, 1000);
 
   v_ids := graphium_private._newest(v_tenant_id, v_taxa.level, v_taxa.ids,
     graphium_private._write_filter('kg_statements', case when statement_ids is not null then 'statement' end, statement_ids, memory_types, layer_kinds, since, until),
     after, page_size);
-  v_superseded := graphium_private._superseded(v_tenant_id, v_ids);
+  if graphium_private._has_symbioses(v_tenant_id) then
+    v_superseded := graphium_private._superseded(v_tenant_id, v_ids);
+  end if;
 
   return query
     select s.id, s.content, f.name, g.name, p.name, s.memory_type, s.layer_kind, s.id = any (v_superseded),
            s.access_count, s.required_scopes, s.occurred_at, s.created_at, s.source, s.position, s.metadata
-      from (select graphium_private._superseded(v_tenant_id, v_ids) offset 0) as u(superseded) -- once, not per row
-     cross join graphium.kg_statements s
+      from graphium.kg_statements s
       left join graphium.dh_families f on f.tenant_id = v_tenant_id and f.id = s.family_id
       left join graphium.dh_genera g on g.tenant_id = v_tenant_id and g.id = s.genus_id
       left join graphium.dh_specimens p on p.tenant_id = v_tenant_id and p.id = s.specimen_id

@@ -17,7 +17,7 @@ set local role graphium_owner;
 
 create or replace function graphium.wake_up_context(token_budget int = 800, families text[] = null, specimens text[] = null)
   returns table ("position" int, statement_id uuid, content text, family text, genus text, specimen text, memory_type text, tokens int, running_tokens int)
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set jit = off
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set jit = off set plan_cache_mode = force_generic_plan
 as $wake_up_context$
 #variable_conflict use_column
 declare
@@ -25,19 +25,23 @@ declare
   v_taxa record := graphium_private._find_taxa(v_tenant_id, families, null, specimens);
   v_window int;
   v_page uuid[];
-  v_superseded uuid[];
+  v_has_symbioses boolean;
+  v_superseded uuid[] := '{}';
   v_candidates uuid[] := '{}';
   v_candidate record;
   v_chosen uuid[] := '{}';
   v_left int := token_budget;
 begin
   perform graphium_private._require_between('token_budget', token_budget, 0, 2147483647);
+  v_has_symbioses := graphium_private._has_symbioses(v_tenant_id);
   v_window := greatest(graphium_private._setting('wake_up_window'), token_budget);
 
   loop -- once, unless so much is superseded that the window is not full
     v_page := graphium_private._newest(v_tenant_id, v_taxa.level, v_taxa.ids,
       format(' and r.layer_kind = ''preloaded'' and ceil(char_length(r.content) / 4.0) <= %s', token_budget), v_page[v_window], v_window);
-    v_superseded := graphium_private._superseded(v_tenant_id, v_page);
+    if v_has_symbioses then
+      v_superseded := graphium_private._superseded(v_tenant_id, v_page);
+    end if;
     v_candidates := v_candidates || case when v_superseded = '{}' then v_page
                                          else array(select p.id from unnest(v_page) with ordinality as p(id, n) where p.id <> all (v_superseded) order by p.n) end;
     exit when cardinality(v_page) < v_window or cardinality(v_candidates) >= v_window;

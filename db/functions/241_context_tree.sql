@@ -27,35 +27,45 @@ begin
     select g.id, g.name, g.family_id from graphium.dh_genera g where g.tenant_id = v_tenant_id
   ), specimens as materialized (
     select s.id, s.name, s.required_scopes, s.family_id, s.genus_id from graphium.dh_specimens s where s.tenant_id = v_tenant_id
-  ), leaves as (
+  ), counts as (
+    -- in two, so that an index alone tells how many open statements there are
     select s.family_id, s.genus_id, s.specimen_id, count(*) as statements
-      from graphium.kg_statements s where s.tenant_id = v_tenant_id
+      from graphium.kg_statements s where s.tenant_id = v_tenant_id and cardinality(s.required_scopes) = 0
      group by s.family_id, s.genus_id, s.specimen_id
     union all
-    select s.family_id, s.genus_id, s.id, 0 from specimens s
+    select s.family_id, s.genus_id, s.specimen_id, count(*)
+      from graphium.kg_statements s where s.tenant_id = v_tenant_id and cardinality(s.required_scopes) > 0
+     group by s.family_id, s.genus_id, s.specimen_id
+  ), counted as materialized (
+    select c.specimen_id as id, c.family_id, c.genus_id, sum(c.statements)::bigint as statements
+      from counts c group by c.specimen_id, c.family_id, c.genus_id
+  ), leaves as (
+    -- visible specimens, each with its count; and what is under hidden ones, merged
+    select s.family_id, s.genus_id, s.id as specimen_id, s.name, s.required_scopes, coalesce(c.statements, 0) as statements
+      from specimens s
+      left join counted c on c.id = s.id
     union all
-    select g.family_id, g.id, null, 0 from genera g
+    select f.id, g.id, null, null, null, sum(c.statements)::bigint
+      from counted c
+      left join families f on f.id = c.family_id
+      left join genera g on g.id = c.genus_id
+     where not exists (select from specimens s where s.id = c.id)
+     group by f.id, g.id
     union all
-    select f.id, null, null, 0 from families f
-  ), seen as (
-    select f.id as family_id, f.name as family, g.id as genus_id, g.name as genus, s.id as specimen_id, s.name as specimen, sum(l.statements)::bigint as statements,
-           f.required_scopes as family_scopes, s.required_scopes as specimen_scopes
-      from leaves l
-      left join families f on f.id = l.family_id
-      left join genera g on g.id = l.genus_id
-      left join specimens s on s.id = l.specimen_id
-     group by f.id, f.name, f.required_scopes, g.id, g.name, s.id, s.name, s.required_scopes
-  ), counted as (
     -- a genus or a family stands for itself only where there is nothing below it to show
-    select s.*, s.statements > 0 or s.specimen_id is not null
-                or (s.genus_id is not null and count(*) over (partition by s.genus_id) = 1)
-                or (s.genus_id is null and s.family_id is not null and count(*) over (partition by s.family_id) = 1) as is_shown
-      from seen s
+    select g.family_id, g.id, null, null, null, 0
+      from genera g
+     where not exists (select from specimens s where s.genus_id = g.id) and not exists (select from counted c where c.genus_id = g.id)
+    union all
+    select f.id, null, null, null, null, 0
+      from families f
+     where not exists (select from genera g where g.family_id = f.id)
   )
-  select c.family_id, c.family, c.genus_id, c.genus, c.specimen_id, c.specimen, c.statements, c.family_scopes, c.specimen_scopes
-    from counted c
-   where c.is_shown
-   order by c.family collate "C", c.genus collate "C", c.specimen collate "C", c.family_id, c.genus_id, c.specimen_id;
+  select f.id, f.name, g.id, g.name, l.specimen_id, l.name, l.statements, f.required_scopes, l.required_scopes
+    from leaves l
+    left join families f on f.id = l.family_id
+    left join genera g on g.id = l.genus_id
+   order by f.name collate "C", g.name collate "C", l.name collate "C", f.id, g.id, l.specimen_id;
 end
 $context_tree$;
 comment on function graphium.context_tree() is
