@@ -427,7 +427,9 @@ as $lint_objects$
      and not exists (
        select from pg_index i
         where i.indrelid = k.conrelid and i.indisvalid
-          and (i.indkey::smallint[])[0:cardinality(k.conkey) - 1] @> k.conkey
+          -- The last column of a key of ours is the row's own id; the ones before it only repeat where it belongs.
+          and exists (select from generate_series(0, i.indnkeyatts - 1) as n
+                       where i.indkey[n] = k.conkey[cardinality(k.conkey)] and (i.indkey::smallint[])[0:n] <@ k.conkey)
           and (i.indpred is null or pg_get_expr(i.indpred, i.indrelid) ~ 'IS NOT NULL[)]$'))
   union all
   select 'foreign_key_outside', 'error', format('%I on %s', k.conname, k.conrelid::regclass),
