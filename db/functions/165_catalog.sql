@@ -7,7 +7,7 @@
 set local role graphium_owner;
 
 create or replace function graphium_private._catalog() returns table (object text, state text, owner text)
-  language sql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
+  language sql stable parallel safe security invoker set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $catalog$
 with schemas as (
   select n.oid, n.nspowner, n.nspacl from pg_namespace n where n.nspname in ('graphium', 'graphium_private')
