@@ -29,7 +29,8 @@ def up(data: Path | None, stop: bool, as_json: bool) -> None:
 
     It stays up when the command has ended, and listens on 127.0.0.1 only. Later commands without a DSN use it. What is
     printed is the login for applications; it is also in connection.json beside the data, which only you can read,
-    with that of the operator, whom the administrative commands use.
+    with that of the operator, whom the administrative commands use. On stderr it says how the superuser is reached, for
+    what neither may: create role, vacuum, settings of logins.
     """
     if stop:
         stopped = server.stop(data)
@@ -45,6 +46,8 @@ def up(data: Path | None, stop: bool, as_json: bool) -> None:
         print_json(
             {
                 "dsn": result.connection.dsn,
+                "superuser_dsn": server.superuser_dsn(result.connection),
+                "psql": server.psql(),
                 "port": result.connection.port,
                 "data": directory,
                 "connection_file": directory / "connection.json",
@@ -63,6 +66,8 @@ def up(data: Path | None, stop: bool, as_json: bool) -> None:
             f"Deployed {len(result.deployed.migrations)} migrations and "
             f"{len(result.deployed.files)} files of functions and policies."
         )
+    say("A DBA's own work, as its superuser, whom the socket lets in as this system user alone:")
+    say(f"{server.psql()} '{server.superuser_dsn(result.connection)}'")
     say("Applications connect with:")
     done(result.connection.dsn)
 

@@ -31,17 +31,29 @@ def test_tenants_and_principals(db: Database, run: Run, environment: pytest.Monk
     assert ran.out == f"{role} is small with hr, read-only\n"
     assert run("principal", "list").out.splitlines()[2].split() == [role, "small", "hr", "read"]
     db.connect().execute("update graphium.principals set role_oid = 1")  # as after a restore into another cluster
-    assert run("principal", "list").out.splitlines()[2].split(None, 3) == [role, "small", "hr", "nothing: add it again"]
+    assert run("principal", "list").out.splitlines()[2].split(None, 3) == [
+        role,
+        "small",
+        "hr",
+        "nothing: add or remove it",
+    ]
     (listed,) = run("principal", "list", "--json").json
     assert (listed["scopes"], listed["read_only"], listed["is_in_force"]) == (["hr"], True, False)
     assert run("principal", "remove", role).code == 0
-    assert run("principal", "remove", role).code == 4
+    assert run("principal", "remove", role).code == 5
     assert run("principal", "list").err == "No principals yet: graphium principal add …\n"
-    assert run("principal", "add", "no-such-role", "--tenant", "small").code == 4
+    assert run("principal", "add", "no-such-role", "--tenant", "small").code == 5
+    ran = run("principal", "add", role, "--tenant", "no-such-tenant")
+    assert ran.code == 5
+    assert ran.err.endswith("Hint: `graphium tenant list` lists them.\n")
 
-    assert run("tenant", "drop", "big", stdin="n\n").code == 130
+    ran = run("tenant", "drop", "big", stdin="n\n")
+    assert (ran.code, ran.err.splitlines()[-1][-12:]) == (1, "Not dropped.")
+    ran = run("tenant", "drop", "big", stdin="")
+    assert ran.code == 2
+    assert "--yes" in ran.err
     assert run("tenant", "drop", "big", "--yes").code == 0
-    assert run("tenant", "drop", "big", "--yes").code == 4
+    assert run("tenant", "drop", "big", "--yes").code == 5
     assert "big" not in [tenant["slug"] for tenant in run("tenant", "list", "--json").json]
 
 
