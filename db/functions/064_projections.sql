@@ -99,25 +99,24 @@ revoke all on function graphium_private._find_directions(@extschema:vector@.vect
 grant execute on function graphium_private._find_directions(@extschema:vector@.vector[]) to graphium_keeper;
 
 -- ---------------------------------------------------------------- look-ups, under the caller's policies
--- enable_seqscan: no statistics tell how few rows a cell has, and the wrong plan would read the whole table.
+-- enable_seqscan, and a sub-select per cell that `offset 0` keeps apart: no statistics tell how few rows a cell has, and a
+-- wrong plan would read the whole family.
 create or replace function graphium_private._near_in_family(p_tenant_id uuid, p_family_id uuid, p_projections @extschema:vector@.vector[], p_reach double precision)
   returns table (ordinal int, statement_id uuid)
   language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp set plan_cache_mode = force_custom_plan set enable_seqscan = off
 as $near_in_family$
 begin
   return query
-    with inputs as materialized (
-      select i.ordinal::int as ordinal, i.projection, array(select graphium_private._cell_at_corner(i.projection::real[], p_reach, c.corner) from generate_series(0, 63) as c(corner)) as cells
-        from unnest(p_projections) with ordinality as i(projection, ordinal)
-       where i.projection is not null
-    )
-    select i.ordinal, n.statement_id
-      from inputs i,
+    select i.ordinal::int, n.statement_id
+      from unnest(p_projections) with ordinality as i(projection, ordinal),
+           lateral (select graphium_private._cell_at_corner(i.projection::real[], p_reach, c.corner) as cell
+                      from generate_series(0, 63) as c(corner) offset 0) as c,
            lateral (select p.statement_id
                       from graphium_private.projections p
-                     where p.tenant_id = p_tenant_id and p.family_id = p_family_id and p.cell = any (i.cells)
+                     where p.tenant_id = p_tenant_id and p.family_id = p_family_id and p.cell = c.cell
                        and p.projection operator(@extschema:vector@.<->) i.projection <= p_reach
-                    offset 0) as n;
+                    offset 0) as n
+     where i.projection is not null;
 end
 $near_in_family$;
 comment on function graphium_private._near_in_family(uuid, uuid, @extschema:vector@.vector[], double precision) is
