@@ -139,8 +139,9 @@ begin
     select a.ordinal as later, b.ordinal as earlier, a.embedding as ours, b.embedding as theirs
       from near c
       join unnest(p_inputs) as a on a.ordinal = c.later
-      join unnest(p_inputs) as b on b.ordinal = c.earlier and b.audience = a.audience
+      join unnest(p_inputs) as b on b.ordinal = c.earlier
      where v_same_text[a.ordinal] is null and v_may_give[b.ordinal]
+       and (b.audience = a.audience) is true -- or else a plan may begin with all pairs of one audience
   )
   select array_agg(a.later order by a.later, p.similarity desc, a.earlier) as later,
          array_agg(a.earlier order by a.later, p.similarity desc, a.earlier) as earlier,
