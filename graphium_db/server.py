@@ -178,6 +178,8 @@ def up(data: Path | None = None) -> Up:
             bootstrap(conn)
             connection = cluster.logins(conn)
         deployed = deploy(connection.operator_dsn)
+        with cluster.superuser(DATABASE) as conn:
+            bootstrap(conn)  # hardening.sql is for functions, too, that the deploy has just made
     return Up(connection, started, deployed)
 
 

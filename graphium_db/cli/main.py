@@ -40,6 +40,7 @@ _OF_ERROR: dict[type[Exception], int] = {
     errors.BadArgumentError: USAGE,
     errors.GraphDamagedError: UNHEALTHY,
     errors.CypherRefusedError: USAGE,
+    errors.NotAllowedError: NOT_ALLOWED,
     GraphiumError: NO_DATABASE,  # what has no SQLSTATE: a missing extra, a server that is down, a refused deploy
 }
 _COMMANDS = {  # for the functions that the database's hints name

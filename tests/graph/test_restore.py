@@ -18,6 +18,7 @@ from psycopg import errors
 from psycopg.types.json import Jsonb
 
 from graphium_db import deploy
+from graphium_db.deploy.snapshot import snapshot
 from tests.graph.mirror import Taxonomy, assert_equal
 from tests.support.databases import Cluster, Connection, Database, as_caller
 from tests.support.psql import libpq_environment, psql
@@ -152,12 +153,49 @@ def test_the_recipe_of_the_docs(source: Database, cluster: Cluster, tmp_path: Pa
         assert said["graphium migrate"] == "Nothing to do.\n"
         assert said["graphium maintain --rebuild-graphs"].count(" rebuilt: ") == 2
         assert said["graphium principal list"].splitlines()[-1].split()[1:] == ["acme", "hr", "read", "and", "write"]
-        levels = {f["check"]: f["level"] for f in json.loads(said["graphium doctor"])}
-        assert levels["deployment"] == "ok"
-        assert not {"explain_tells", "ag_catalog_grant", "ag_catalog_slow"} & levels.keys()
+        found = {f["check"]: (f["level"], f["found"]) for f in json.loads(said["graphium doctor"])}
+        assert found["deployment"] == ("ok", "up to date")
+        assert not {"explain_tells", "ag_catalog_grant", "ag_catalog_slow"} & found.keys()
         assert into.ailments() == []
         with as_caller(into.connect("app"), "acme") as app:
             assert "relationships" in names(app)
     finally:
         into.close()
         cluster.drop(into.name)
+
+
+def test_after_a_restore_without_owners_the_lint_s_statements_give_all_back(
+    source: Database, cluster: Cluster, tmp_path: Path
+) -> None:
+    name = cluster.new_name()
+    cluster.create(name, template="template0")
+    into = Database(cluster, name)
+    target = libpq_environment(into.dsn())
+    dump = tmp_path / "dump"
+    dumped = [program("pg_dump"), "--format=custom", f"--file={dump}"]
+    subprocess.run(dumped, env=libpq_environment(source.dsn()), check=True, capture_output=True)
+    try:
+        loaded = [program("pg_restore"), "--exit-on-error", "--no-owner", f"--dbname={name}", str(dump)]
+        subprocess.run(loaded, env=target, check=True, capture_output=True)
+        with pytest.raises(deploy.DeployNotAllowedError, match=r"(?s)permission denied.*lint = 'owner' \\gexec"):
+            deploy.deploy(into.dsn("deployer"))
+        page = (Path(__file__).resolve().parents[2] / "docs" / "lints.md").read_text("utf-8")
+        [asked] = re.findall(r"`(select remedy .*? \\gexec)`", page)
+        subprocess.run(
+            [psql(), "--no-psqlrc", "-v", "ON_ERROR_STOP=1"],
+            input=asked.encode(),
+            env=target,
+            check=True,
+            capture_output=True,
+        )
+        deploy.deploy(into.dsn("deployer"))
+        superuser = into.connect()
+        now, before = snapshot(superuser), snapshot(source.connect())
+        for section in ("functions", "policies", "privileges"):  # constraints are written otherwise, once restored
+            assert now[section] == before[section]
+        assert re.findall(r"^.* 00 .*$", now["tables"], re.M) == re.findall(r"^.* 00 .*$", before["tables"], re.M)
+        left = superuser.execute("select object from graphium.check_security() where lint = 'owner'").fetchall()
+        assert left == []
+    finally:
+        into.close()
+        cluster.give_back(name)

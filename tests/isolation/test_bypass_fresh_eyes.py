@@ -96,7 +96,6 @@ QUERIES = {
 }
 
 
-@told_by("docs/security.md, 'Who is calling': the session user of maintenance is not who wrote the code that it runs")
 @pytest.mark.parametrize(
     ("statement", "by"),
     [
@@ -194,9 +193,6 @@ def among(words: list[str], what: str) -> str:
     return f"('{json.dumps(dict.fromkeys(words, 1))}'::jsonb)[{what}] is not null"
 
 
-@told_by(
-    "conditions that cost nothing are tried on hidden rows of one's own tenant, with any number of guesses at once"
-)
 @pytest.mark.parametrize(
     ("table", "condition"),
     [
@@ -408,7 +404,6 @@ def test_the_callers_settings_do_not_change_what_a_search_finds(
 
 
 # ------------------------------------------------------------------------------------------ ending the server
-@told_by("the remedy is a setting that every login may take back; with it the lint is silent")
 def test_a_parallel_build_is_reported_as_long_as_a_login_may_ask_for_one(world: World) -> None:
     """CVE-2026-3172: with maintenance_work_mem = '64kB' and six workers a build by the owner of any table overwrites shared
     memory, and the server ends with a stuck spinlock after two minutes. (So it is not tried here.)"""

@@ -137,8 +137,8 @@ class Corpus:
                 "copy graphium.kg_embeddings (tenant_id, statement_id, family_id, genus_id, specimen_id, memory_type,"
                 " layer_kind, required_scopes, happened_at, embedding) from stdin"
             ) as copy:
-                for record in embeddings:
-                    copy.write_row(record)
+                for embedding in embeddings:
+                    copy.write_row(embedding)
         self.rows += rows
         return [row.id for row in rows]
 
