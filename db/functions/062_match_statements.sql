@@ -3,8 +3,9 @@
 --     has equal text after the fold (the oldest such), or else
 --     a cosine similarity of at least dedup_similarity (the most similar; of equals the oldest), unless either is exact_only;
 --   otherwise it is new, and later inputs of the batch may match it, or the vector that it gave to a statement without one.
--- Exact: no index decides whether a neighbour exists, and single precision does not decide at the threshold. The caller
--- holds the family's lock, so nobody else is inserting. Runs as graphium_owner under the policies: hidden statements are
+-- Exact: no approximate index decides whether a neighbour exists, and single precision does not decide at the threshold.
+-- Where a family or a batch is large, projections (064_projections.sql) rule out what cannot be near. The caller holds the
+-- family's lock, so nobody else is inserting. Runs as graphium_owner under the policies: hidden statements are
 -- not there. Equal text is looked up with its audience, which the caller holds, so that no hidden row is even touched.
 set local role graphium_owner;
 
@@ -53,6 +54,11 @@ declare
   v_similarity double precision;
   v_pair_index int := 1;
   v_pairs record;
+  v_embeddings constant @extschema:vector@.vector[] := array(select case when not i.exact_only then i.embedding end from unnest(p_inputs) as i order by i.ordinal);
+  v_reach constant double precision := (select graphium_private._reach(v_threshold, t.dimensions) from graphium.tenants t where t.id = p_tenant_id);
+  v_directions @extschema:vector@.vector[];
+  v_projections @extschema:vector@.vector[];
+  v_is_projected_family boolean;
 begin
   for v_match in
     select distinct on (n.ordinal) n.ordinal::int as ordinal, s.id, s.exact_only,
@@ -69,8 +75,26 @@ begin
     end if;
   end loop;
 
+  if num_nonnulls(variadic v_embeddings) > 0 then
+    v_directions := graphium_private._directions(p_tenant_id, p_family_id, v_reach);
+  end if;
+  v_is_projected_family := v_directions is not null;
+  if not v_is_projected_family and v_count >= graphium_private._setting('projected_batch_min') then
+    v_directions := graphium_private._find_directions(array(
+      select e.embedding from unnest(v_embeddings) with ordinality as e(embedding, ordinal)
+       where e.embedding is not null order by e.ordinal % greatest(1, v_count / 100), e.ordinal limit 100));
+  end if;
+  if v_directions is not null then
+    v_projections := array(select case when e.embedding is not null then graphium_private._project(e.embedding, v_directions) end
+                             from unnest(v_embeddings) with ordinality as e(embedding, ordinal) order by e.ordinal);
+  end if;
+
   for v_match in
-    with almost as materialized (
+    with near as materialized (
+      select c.ordinal, c.statement_id
+        from graphium_private._near_in_family(p_tenant_id, p_family_id, v_projections, v_reach) as c
+       where v_is_projected_family
+    ), almost as materialized (
       select n.ordinal, e.statement_id, e.embedding as theirs, n.embedding as ours
         from unnest(p_inputs) as n
         join graphium.kg_embeddings e
@@ -78,6 +102,17 @@ begin
          and 1 - (e.embedding operator(@extschema:vector@.<=>) n.embedding) >= v_almost
          and graphium_private._audience(e.required_scopes) = n.audience
        where v_same_text[n.ordinal] is null and not n.exact_only and n.embedding is not null
+         and not v_is_projected_family
+      union all
+      select n.ordinal, e.statement_id, e.embedding, n.embedding
+        from near c
+        join unnest(p_inputs) as n on n.ordinal = c.ordinal,
+             lateral (select e.statement_id, e.embedding from graphium.kg_embeddings e
+                       where e.tenant_id = p_tenant_id and e.statement_id = c.statement_id
+                         and 1 - (e.embedding operator(@extschema:vector@.<=>) n.embedding) >= v_almost
+                         and graphium_private._audience(e.required_scopes) = n.audience
+                      offset 0) as e
+       where v_same_text[n.ordinal] is null
     )
     select distinct on (a.ordinal) a.ordinal, a.statement_id, p.similarity
       from almost a
@@ -91,13 +126,22 @@ begin
   end loop;
 
   -- Pairs inside the batch: `later` is an input that may be new, `earlier` one whose vector may be a statement's by then.
-  with almost as materialized (
-    select a.ordinal as later, b.ordinal as earlier, a.embedding as ours, b.embedding as theirs
-      from unnest(p_inputs) as a
-      join unnest(p_inputs) as b on b.ordinal < a.ordinal and b.audience = a.audience
+  with near as materialized (
+    select c.later, c.earlier from graphium_private._near_in_batch(v_projections, v_reach) as c
+     where v_projections is not null
+    union all
+    select a.ordinal, b.ordinal
+      from unnest(v_embeddings) with ordinality as a(embedding, ordinal)
+      join unnest(v_embeddings) with ordinality as b(embedding, ordinal) on b.ordinal < a.ordinal
        and 1 - (a.embedding operator(@extschema:vector@.<=>) b.embedding) >= v_almost
-     where v_same_text[a.ordinal] is null and not a.exact_only and a.embedding is not null
-       and v_may_give[b.ordinal] and not b.exact_only and b.embedding is not null
+     where v_projections is null
+  ), almost as materialized (
+    select a.ordinal as later, b.ordinal as earlier, a.embedding as ours, b.embedding as theirs
+      from near c
+      join unnest(p_inputs) as a on a.ordinal = c.later
+      join unnest(p_inputs) as b on b.ordinal = c.earlier
+     where v_same_text[a.ordinal] is null and v_may_give[b.ordinal]
+       and (b.audience = a.audience) is true -- or else a plan may begin with all pairs of one audience
   )
   select array_agg(a.later order by a.later, p.similarity desc, a.earlier) as later,
          array_agg(a.earlier order by a.later, p.similarity desc, a.earlier) as earlier,

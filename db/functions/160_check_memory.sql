@@ -82,6 +82,8 @@ begin
     ) as o(id, detail)
   union all
   select 'words', null, c.statement_id, c.detail from graphium_private._check_postings(v_tenant.id) as c
+  union all
+  select 'projection', null, c.statement_id, c.detail from graphium_private._check_projections(v_tenant.id) as c
    order by 1, 2, 3, 4;
 end
 $check_memory$;

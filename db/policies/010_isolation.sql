@@ -67,6 +67,12 @@ create policy tenant_and_scope_isolation on graphium_private.postings
   using (tenant_id = (select graphium_private.caller_tenant_id())
          and graphium_private.is_visible(required_scopes, (select graphium_private.caller_scopes())));
 
+-- And a projection: candidates of dedup are statements that the caller sees. (Directions only the keeper reads.)
+drop policy if exists tenant_and_scope_isolation on graphium_private.projections;
+create policy tenant_and_scope_isolation on graphium_private.projections
+  using (tenant_id = (select graphium_private.caller_tenant_id())
+         and graphium_private.is_visible(required_scopes, (select graphium_private.caller_scopes())));
+
 -- An edge needs both its ends. An end is seen by whoever sees the narrowest row that it names.
 drop policy if exists tenant_and_scope_isolation on graphium.dh_symbioses;
 create policy tenant_and_scope_isolation on graphium.dh_symbioses
