@@ -203,12 +203,17 @@ revoke all on function graphium_private._require_model(graphium.tenants, text) f
 create or replace function graphium_private._resolve_audiences(p_inputs graphium_private.incoming[], p_default text[]) returns graphium_private.incoming[]
   language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $resolve_audiences$
+declare
+  v_held text[];
 begin
   for v_index in 1..cardinality(p_inputs) loop
     if p_inputs[v_index].required_scopes is null then
       p_inputs[v_index].required_scopes := p_default;
     end if;
-    perform graphium_private._require_held(p_inputs[v_index].required_scopes, format('statement %s: required_scopes', v_index));
+    if p_inputs[v_index].required_scopes is distinct from v_held then
+      perform graphium_private._require_held(p_inputs[v_index].required_scopes, format('statement %s: required_scopes', v_index));
+      v_held := p_inputs[v_index].required_scopes;
+    end if;
     p_inputs[v_index].audience := graphium_private._audience(p_inputs[v_index].required_scopes);
   end loop;
   return p_inputs;

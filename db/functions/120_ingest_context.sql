@@ -32,7 +32,6 @@ declare
   v_specimen_name text := graphium_private._clean_name(specimen, 'specimen');
   v_call_scopes text[] := case when required_scopes is not null then graphium_private._clean_scopes(required_scopes, 'required_scopes') end;
   v_inputs graphium_private.incoming[];
-  v_new graphium_private.incoming[];
   v_folded graphium_private.incoming[];
   v_family_id uuid;
   v_specimen graphium.dh_specimens;
@@ -45,10 +44,9 @@ begin
   v_inputs := graphium_private._resolve_audiences(v_inputs, coalesce(v_call_scopes, v_specimen.required_scopes));
 
   v_inputs := graphium_private._place_in_source(v_tenant_id, graphium_private._match_statements(v_tenant_id, v_family_id, v_inputs));
-  v_new := array(select i from unnest(v_inputs) as i where i.is_new order by i.ordinal);
   v_folded := array(select i from unnest(v_inputs) as i where not i.is_new order by i.ordinal);
-  if v_new <> '{}' then
-    perform graphium_private._insert_statements(v_tenant_id, v_specimen, v_new);
+  if cardinality(v_folded) < cardinality(v_inputs) then
+    perform graphium_private._insert_statements(v_tenant_id, v_specimen, v_inputs);
   end if;
   if v_folded <> '{}' then
     perform graphium_private._fold_statements(v_tenant_id, v_specimen.id, v_folded);
