@@ -1,4 +1,4 @@
-# make demo  : from nothing to a searched, woken, traversed memory
+# make demo  : from nothing to a searched, woken, traversed memory (DATA=… : where its server has its data)
 # make test  : every test, on the embedded PostgreSQL 18 (or GRAPHIUM_TEST_DSN, or a container)
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 demo: venv
-	$(BIN)/python examples/demo.py
+	$(BIN)/python examples/demo.py $(if $(DATA),--data $(DATA))
 
 test: venv
 	$(BIN)/python -m pytest -q $(T)

@@ -1,4 +1,4 @@
-"""What a caller can read off the clock: docs/security.md, "Side channels", quotes it.
+"""What a caller can read off the clock: docs/side-channels.md quotes it.
 
     python benchmarks/side_channels.py [--visible 200] [--repeat 200] [--dimensions 384]
 

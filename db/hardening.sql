@@ -1,7 +1,8 @@
--- What a superuser runs after bootstrap.sql wherever people or tools get SQL of their own (principals), and again after
--- pg_restore and pg_upgrade, which do not keep it. `graphium migrate --bootstrap` prints both. It is a file by itself because it
--- changes what the planner is told of PostgreSQL's own functions, in this database: read docs/decisions/0060, and leave it out
--- where only applications connect, or where the database is not Graphium's alone and others index texts under policies.
+-- What a superuser runs wherever people or tools get SQL of their own (principals): after the first `graphium migrate`, again after
+-- pg_restore and pg_upgrade, which do not keep it, and whenever `graphium doctor` says so. `graphium migrate --bootstrap` prints
+-- it after bootstrap.sql. It is a file by itself because it changes what the planner is told of PostgreSQL's own functions, in
+-- this database: read docs/decisions/0060, and leave it out where only applications connect, or where the database is not
+-- Graphium's alone and others index texts under policies.
 --
 -- 1. Under row-level security, PostgreSQL lets a condition of the caller's look at hidden rows too when its function is marked
 -- leakproof, and EXPLAIN then tells how many rows met it: with `<` on texts, one finds out a hidden name letter by letter.
@@ -22,9 +23,11 @@ begin
   loop
     execute format('alter function %s not leakproof', v_function);
   end loop;
-  -- 2. For db/policies/040_order.sql: "is it my tenant's row" must not cost more than any condition of a caller's, and
-  -- `x is null` costs nothing. `alter function` knows no such cost, so this one is written into the catalog.
-  update pg_catalog.pg_proc set procost = 0 where oid = 'pg_catalog.uuid_eq(uuid, uuid)'::regprocedure and procost <> 0;
+  -- 2. For db/policies/040_order.sql: "is it my tenant's row" and "may I see it" must not cost more than any condition of a
+  -- caller's, and `jsonb[content] is null` costs nothing. `alter function` knows no such cost, so it is written into the catalog.
+  update pg_catalog.pg_proc set procost = 0
+   where oid in ('pg_catalog.uuid_eq(uuid, uuid)'::regprocedure, to_regprocedure('graphium_private.is_seen(uuid, text[], uuid, text[])'))
+     and procost <> 0;
 exception when insufficient_privilege then
   raise warning 'not hardened, and EXPLAIN tells readers of hidden texts: only a superuser may change what the planner knows of PostgreSQL''s functions (docs/security.md, residual risks)';
 end

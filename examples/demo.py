@@ -1,10 +1,12 @@
 """From a clean machine to a memory that is searched, woken and traversed. `make demo` runs it; it needs no arguments.
+With `--data FOLDER` its server has its data there.
 
 Everything printed below a heading is what the functions returned.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -17,7 +19,7 @@ from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
-from graphium_db import Graphium, classify, server
+from graphium_db import Graphium, GraphiumError, classify, server
 from graphium_db.cli.output import json_value, path, shown, statement_list
 from graphium_db.models import IngestedStatement, SearchHit
 from graphium_db.splitting import split_sentences
@@ -84,12 +86,12 @@ def ingest(memory: Graphium, turns: list[dict[str, Any]]) -> list[tuple[str, Ing
     return stored
 
 
-def main() -> None:
+def main(data: Path | None = None) -> None:
     began = time.perf_counter()
     turns = [json.loads(line) for line in CONVERSATION.read_text(encoding="utf-8").splitlines()]
 
     heading(1, "A database", "graphium up")
-    up = server.up()
+    up = server.up(data)
     server.remember(Path(up.connection.data))
     out.print(f"PostgreSQL {'started' if up.started else 'was running'} on 127.0.0.1:{up.connection.port}.")
     out.print(f"{len(up.deployed.migrations)} migrations and {len(up.deployed.files)} files of functions deployed.")
@@ -201,5 +203,26 @@ def main() -> None:
         out.print(Text(f"  {command}"), soft_wrap=True)
 
 
+def is_up(data: Path | None) -> bool:
+    try:
+        server.saved_connection(data)
+    except GraphiumError:
+        return False
+    return True
+
+
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description="What the memory does, shown on the embedded server.")
+    parser.add_argument("--data", type=Path, help="directory of its data; default: that of the last `graphium up`")
+    data = parser.parse_args().data
+    was_up = is_up(data)
+    try:
+        main(data)
+    except GraphiumError as error:
+        if not was_up:
+            server.stop(data)
+        folder = (data or server.current_data()).resolve()
+        sys.exit(
+            f"Error: {error}\n\n"
+            f"The server's data is in {folder}. Another folder, for the demo alone: make demo DATA=./demo-data"
+        )

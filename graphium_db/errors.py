@@ -98,6 +98,13 @@ class CypherRefusedError(GraphiumError):
     remedy = "Read only, with a fixed number of hops."
 
 
+class NotAllowedError(GraphiumError):
+    """The login lacks what a deploy needs: it cannot act as our owners, or somebody else owns our records."""
+
+    meaning = "The login may not deploy, or a superuser has to mend something first; the message says what."
+    remedy = "The deployer's login: `graphium migrate --help`."
+
+
 class MissingExtraError(GraphiumError):
     """A part was asked for whose packages are not installed.
 

@@ -30,7 +30,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import psycopg
 from psycopg import sql
@@ -139,6 +139,20 @@ def saved_connection(data: Path | None = None) -> Connection:
     return saved
 
 
+def superuser_dsn(connection: Connection) -> str:
+    """For a DBA's own work: the superuser, let in through the socket alone and as the system user who ran `up`.
+
+    No password opens it, so it is of no use to an application that runs as somebody else.
+    """
+    socket_directory = quote(str(Path(connection.data) / "cluster"))
+    return f"postgresql://postgres@/{DATABASE}?host={socket_directory}&port={connection.port}"
+
+
+def psql() -> Path:
+    """The psql that comes with the server."""
+    return _binaries() / "psql"
+
+
 def default_dsn() -> str:
     """`GRAPHIUM_DSN`, else the application login of the embedded server."""
     return os.environ.get("GRAPHIUM_DSN") or saved_connection().dsn
@@ -164,6 +178,8 @@ def up(data: Path | None = None) -> Up:
             bootstrap(conn)
             connection = cluster.logins(conn)
         deployed = deploy(connection.operator_dsn)
+        with cluster.superuser(DATABASE) as conn:
+            bootstrap(conn)  # hardening.sql is for functions, too, that the deploy has just made
     return Up(connection, started, deployed)
 
 
@@ -189,11 +205,8 @@ class _Cluster:
 
     @classmethod
     def at(cls, data: Path) -> _Cluster:
-        spec = importlib.util.find_spec("pgserver")
-        if spec is None or spec.origin is None:
-            raise MissingExtraError("server", "the embedded server")
+        binaries = _binaries()
         data = data.expanduser().resolve()
-        binaries = Path(spec.origin).parent / "pginstall" / "bin"
         account = _server_account()
         with _told():
             data.mkdir(parents=True, exist_ok=True)
@@ -381,6 +394,13 @@ class _Cluster:
             for grant in grants:
                 conn.execute(sql.SQL(grant).format(name))
         return _uri(role, password, self.port())
+
+
+def _binaries() -> Path:
+    spec = importlib.util.find_spec("pgserver")
+    if spec is None or spec.origin is None:
+        raise MissingExtraError("server", "the embedded server")
+    return Path(spec.origin).parent / "pginstall" / "bin"
 
 
 def _uri(role: str, password: str | None, port: int) -> str:

@@ -1,5 +1,5 @@
-"""Generate docs/reference/sql.md from the SQL tree's comments, docs/errors.md from graphium_db/errors.py, and the
-matrix in docs/security.md from tests/isolation/matrix.yaml.
+"""Generate docs/reference/sql.md from the SQL tree's comments, docs/errors.md from graphium_db/errors.py, and
+docs/matrix.md, of which docs/security.md has an excerpt, from tests/isolation/matrix.yaml.
 
 python scripts/make_docs.py           # write them
 python scripts/make_docs.py --check   # exit 1 when a file is not what would be written
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,17 @@ Generated from `graphium_db/errors.py` by `make docs`. The database raises them 
 and a hint that says what to do; no message carries another row's text. In Python each is a subclass of `GraphiumError`
 with `sqlstate`, `message` and `hint`. The client raises the same classes for text that PostgreSQL cannot store (U+0000,
 half of a surrogate pair), before it sends anything. Other database errors stay `psycopg`'s.
+"""
+MATRIX_HEAD = """\
+# The matrix
+
+Generated from `tests/isolation/matrix.yaml` by `make docs`: what each actor gets from each object by each operation in
+the small world of `tests/isolation/world.py`, which explains the `$names`. A test tries every cell, and looks in all
+that comes back for what is hidden from the actor.
+"""
+MATRIX_EXCERPT_HEAD = """\
+What is read from each table, and one call of each function; what else was tried, on tables, sequences, the graph, the
+command line and the Python client, is in [matrix.md](matrix.md).
 """
 MATRIX_MARKS = ("<!-- matrix.yaml, by make docs -->\n", "<!-- end of matrix.yaml -->\n")
 MATRIX_CALLS = {
@@ -162,43 +173,78 @@ def errors_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+class Matrix:
+    """tests/isolation/matrix.yaml as tables of Markdown."""
+
+    def __init__(self) -> None:
+        self._stated = yaml.load((ROOT / "tests/isolation/matrix.yaml").read_text("utf-8"), yaml.BaseLoader)  # noqa: S506  texts only
+
+    def page(self) -> str:
+        """Every cell."""
+        lines = [*MATRIX_HEAD.splitlines(), "", "A cell is", ""]
+        lines += [f"- {cell}: {meaning}" for cell, meaning in self._stated["cells"].items()]
+        lines += ["", "The actors are", "", *self._actors()]
+        for section in ("tables", "sequences"):
+            groups = self._stated[section]["names"]
+            lines += ["", f"## {section.capitalize()}", ""]
+            lines += [f"- {group}: {', '.join(f'`{name}`' for name in names)}" for group, names in groups.items()]
+            for operation, rows in self._stated[section]["operations"].items():
+                lines += self._table(operation, rows, groups)
+        lines += ["", "## Calls"]
+        for section, title in MATRIX_CALLS.items():
+            lines += self._table(title, self._stated[section])
+        [helpers] = [name for name in self._stated if name.startswith("other helpers")]
+        lines += self._table("Functions of `graphium_private`", {helpers: self._stated[helpers]}, ["other helpers"])
+        return self._with_notes(lines)
+
+    def excerpt(self) -> str:
+        """What is read from each table, and one call of each function: the first that is stated."""
+        functions: dict[str, Any] = {}
+        for call, cells in self._stated["functions"].items():
+            functions.setdefault(call.split("(")[0], (call, cells))
+        read, rest = {}, []
+        for name, cells in self._stated["tables"]["operations"]["select"].items():
+            if name.startswith("graphium."):
+                read[name] = cells
+            else:
+                rest.append(cells)
+        read["all others"] = [cells[0] if len(set(cells)) == 1 else "…" for cells in zip(*rest, strict=True)]
+        lines = [*MATRIX_EXCERPT_HEAD.splitlines(), "", *self._actors(), *self._table("`select` from", read)]
+        lines += self._table(MATRIX_CALLS["functions"], dict(functions.values()))
+        return self._with_notes(lines)
+
+    def _actors(self) -> list[str]:
+        return [f"- **{name}**: {who}" for name, who in self._stated["actors"].items()]
+
+    def _table(self, title: str, rows: dict[str, Any], groups: Container[str] = ()) -> list[str]:
+        actors = list(self._stated["actors"])
+        lines = ["", f"| {title} | {' | '.join(actors)} |", "|---" * (len(actors) + 1) + "|"]
+        for line, cells in rows.items():
+            columns: Sequence[str] = [cells] * len(actors) if isinstance(cells, str) else cells
+            name, mark, note = line.partition(" [^")
+            shown = name if name in groups or name == "all others" else f"`{name}`".replace("|", "\\|")
+            lines.append(f"| {shown}{mark}{note} | {' | '.join(columns)} |")
+        return lines
+
+    def _with_notes(self, lines: list[str]) -> str:
+        """What the marks of these lines mean, as Markdown's footnotes."""
+        text = "\n".join(lines) + "\n"
+        used = [f"[^{name}]: {note}" for name, note in self._stated["notes"].items() if f"[^{name}]" in text]
+        return text + "".join(f"\n{note}\n" for note in used)
+
+
 def security_page() -> str:
-    """The page as it is, with the matrix between its marks."""
+    """The page as it is, with the excerpt between its marks."""
     page = (ROOT / "docs" / "security.md").read_text("utf-8")
     start, end = MATRIX_MARKS
     before, rest = page.split(start)
-    return before + start + matrix() + end + rest.split(end)[1]
-
-
-def matrix() -> str:
-    stated = yaml.load((ROOT / "tests/isolation/matrix.yaml").read_text("utf-8"), yaml.BaseLoader)  # noqa: S506  texts only
-    actors = list(stated["actors"])
-    lines = [f"- **{name}**: {who}" for name, who in stated["actors"].items()]
-
-    def table(title: str, rows: dict[str, Any]) -> None:
-        lines.extend(["", f"| {title} | {' | '.join(actors)} |", "|---" * (len(actors) + 1) + "|"])
-        for name, cells in rows.items():
-            columns: Sequence[str] = [cells] * len(actors) if isinstance(cells, str) else cells
-            shown = name if name in groups or name == "all others" else f"`{name}`".replace("|", "\\|")
-            lines.append(f"| {shown} | {' | '.join(columns)} |")
-
-    for section in ("tables", "sequences"):
-        groups = stated[section]["names"]
-        lines += ["", f"### {section.capitalize()}", ""]
-        lines += [f"- {group}: {', '.join(f'`{name}`' for name in names)}" for group, names in groups.items()]
-        for operation, rows in stated[section]["operations"].items():
-            table(operation, rows)
-    groups = {}
-    lines += ["", "### Calls"]
-    for section, title in MATRIX_CALLS.items():
-        table(title, stated[section])
-    table("Functions of `graphium_private`, with NULLs", {"all others": stated["other helpers"]})
-    return "\n".join(lines) + "\n"
+    return before + start + Matrix().excerpt() + end + rest.split(end)[1]
 
 
 PAGES = {
     "docs/reference/sql.md": sql_reference,
     "docs/errors.md": errors_table,
+    "docs/matrix.md": lambda: Matrix().page(),
     "docs/security.md": security_page,
 }
 

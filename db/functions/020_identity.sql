@@ -41,8 +41,23 @@ $parse_scopes$;
 comment on function graphium_private._parse_scopes(text) is 'The scopes in the text of a setting, or MG008.';
 revoke all on function graphium_private._parse_scopes(text) from public;
 
+-- VACUUM, ANALYZE, REINDEX, REFRESH and the like run functions that a table's owner put into its indexes and views, as him, but in
+-- the session of whoever maintains; autovacuum's is a superuser's. There session_user is not who wrote the code that asks. PostgreSQL
+-- forbids such code a few commands ("security-restricted operation"). UNLISTEN of what nobody listens to is the one that does
+-- nothing else: an error there (42501), nothing everywhere else, in READ ONLY transactions and on replicas too. It cannot be said
+-- in parallel mode, so whatever looks up the caller is parallel unsafe.
+create or replace function graphium_private._refuse_maintenance() returns void
+  language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
+as $refuse_maintenance$
+begin
+  unlisten graphium_nothing;
+end
+$refuse_maintenance$;
+comment on function graphium_private._refuse_maintenance() is 'insufficient_privilege in code that maintenance of somebody''s table runs, where session_user does not tell who asks.';
+revoke all on function graphium_private._refuse_maintenance() from public;
+
 create or replace function graphium_private._resolve_caller(out tenant_id uuid, out tenant text, out scopes text[], out role text, out source text, out read_only boolean)
-  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $resolve_caller$
 declare
   v_narrowed text := nullif(current_setting('graphium.scopes', true), '');
@@ -66,6 +81,7 @@ begin
 
   if pg_has_role(session_user, 'graphium_admin', 'member') then
     role := 'admin';
+    perform graphium_private._refuse_maintenance();
   elsif pg_has_role(session_user, 'graphium_app', 'member') then
     role := 'app';
   end if;
@@ -93,7 +109,7 @@ grant execute on function graphium_private._resolve_caller() to graphium_owner, 
 -- The two policy helpers. Policies call them as (select f()), so once per statement and not per row. (PL/pgSQL keeps its
 -- plan through the session: a tenth faster than SQL here, and a search calls them some twenty times.)
 create or replace function graphium_private.caller_tenant_id() returns uuid
-  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $caller_tenant_id$
 begin
   return (graphium_private._resolve_caller()).tenant_id;
@@ -104,7 +120,7 @@ revoke all on function graphium_private.caller_tenant_id() from public;
 grant execute on function graphium_private.caller_tenant_id() to graphium_reader, graphium_owner, graphium_cypher;
 
 create or replace function graphium_private.caller_scopes() returns text[]
-  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $caller_scopes$
 begin
   return (graphium_private._resolve_caller()).scopes;
@@ -115,7 +131,7 @@ revoke all on function graphium_private.caller_scopes() from public;
 grant execute on function graphium_private.caller_scopes() to graphium_reader, graphium_owner, graphium_cypher;
 
 create or replace function graphium_private._require_caller() returns uuid
-  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $require_caller$
 declare
   v_tenant_id uuid := graphium_private.caller_tenant_id();
@@ -136,7 +152,7 @@ grant execute on function graphium_private._require_caller() to graphium_owner, 
 -- Roles are cluster-wide, so a login that may only read here can be a graphium_user for the sake of another database:
 -- the binding decides, not the grant.
 create or replace function graphium_private._require_writer() returns uuid
-  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $require_writer$
 declare
   v_tenant_id uuid := graphium_private._require_caller();
@@ -154,7 +170,7 @@ grant execute on function graphium_private._require_writer() to graphium_owner;
 
 -- Admin functions without a tenant of their own (create_tenant) ask only for the role.
 create or replace function graphium_private._require_admin_role() returns void
-  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $require_admin_role$
 begin
   if (graphium_private._resolve_caller()).role is distinct from 'admin' then
@@ -168,7 +184,7 @@ revoke all on function graphium_private._require_admin_role() from public;
 grant execute on function graphium_private._require_admin_role() to graphium_owner;
 
 create or replace function graphium_private._require_admin() returns uuid
-  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $require_admin$
 begin
   perform graphium_private._require_admin_role();

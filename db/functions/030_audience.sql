@@ -101,7 +101,7 @@ grant execute on function graphium_private._clean_name(text, text, int) to graph
 
 -- Nobody writes a row that he could not read (the policies' WITH CHECK says so too, less helpfully).
 create or replace function graphium_private._require_held(scopes text[], argument text) returns void
-  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $require_held$
 begin
   if not graphium_private.is_visible(scopes, graphium_private.caller_scopes()) then

@@ -375,7 +375,8 @@ declare
 begin
   foreach v_table in array array['graphium.dh_genera', 'graphium.dh_specimens', 'graphium.kg_statements']::regclass[] loop
     execute format('create or replace trigger nothing_moves_between_families before update of tenant_id, id, family_id on %s
-                      for each row when ((old.tenant_id, old.id, old.family_id) is distinct from (new.tenant_id, new.id, new.family_id))
+                      for each row when (old.tenant_id is distinct from new.tenant_id or old.id is distinct from new.id
+                        or old.family_id is distinct from new.family_id)
                       execute function graphium_private._refuse_move()', v_table);
   end loop;
 end

@@ -60,7 +60,7 @@ revoke all on function graphium.drop_tenant(text) from public;
 grant execute on function graphium.drop_tenant(text) to graphium_admin;
 
 create or replace function graphium.list_tenants() returns table (slug text, embedding_model text, dimensions int, created_at timestamptz)
-  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $list_tenants$
 begin
   perform graphium_private._require_admin_role();

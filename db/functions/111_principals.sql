@@ -22,6 +22,7 @@ declare
   c_too_powerful constant text[] := '{graphium_app,graphium_admin,graphium_owner,graphium_keeper,graphium_cypher,pg_read_all_data,pg_write_all_data,pg_read_server_files,pg_write_server_files,pg_execute_server_program}';
   v_tenant text := graphium_private._clean_name(tenant, 'tenant', 100);
   v_scopes text[] := graphium_private._clean_scopes(scopes, 'scopes');
+  v_grants constant text := case when read_only then 'graphium_reader' else 'graphium_user' end;
   v_role pg_catalog.pg_roles;
 begin
   perform graphium_private._require_admin_role();
@@ -42,7 +43,10 @@ begin
   values (v_role.rolname, v_role.oid, v_tenant, v_scopes, coalesce(add_principal.read_only, false))
   on conflict on constraint principals_pkey
   do update set role_oid = excluded.role_oid, tenant = excluded.tenant, scopes = excluded.scopes, read_only = excluded.read_only;
-  execute format('grant %I to %I', case when read_only then 'graphium_reader' else 'graphium_user' end, v_role.rolname);
+  if not exists (select from pg_catalog.pg_auth_members m  -- once more would be a NOTICE
+                  where m.roleid = v_grants::pg_catalog.regrole and m.member = v_role.oid and m.grantor = current_user::pg_catalog.regrole) then
+    execute format('grant %I to %I', v_grants, v_role.rolname);
+  end if;
 end
 $add_principal$;
 comment on function graphium.add_principal(text, text, text[], boolean) is
@@ -67,7 +71,7 @@ grant execute on function graphium.remove_principal(text) to graphium_admin;
 
 create or replace function graphium.list_principals()
   returns table (role_name name, tenant text, scopes text[], read_only boolean, is_in_force boolean, created_at timestamptz)
-  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $list_principals$
 begin
   perform graphium_private._require_admin_role();

@@ -7,7 +7,7 @@
 set local role graphium_keeper;
 
 create or replace function graphium.check_memory(tenant text = null) returns table (problem text, family text, id uuid, detail text)
-  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $check_memory$
 #variable_conflict use_column
 declare
@@ -91,7 +91,7 @@ revoke all on function graphium.check_memory(text) from public;
 grant execute on function graphium.check_memory(text) to graphium_admin;
 
 create or replace function graphium_private._named_tenant(p_slug text) returns graphium.tenants
-  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $named_tenant$
 declare
   v_tenant graphium.tenants;

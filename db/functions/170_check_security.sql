@@ -101,7 +101,8 @@ as $lint_row_security$
   union all
   select 'policy_added', 'error', format('%I on %s', p.polname, p.table_oid::regclass),
          'Permissive policies are joined with OR: it shows rows that tenant_and_scope_isolation hides.',
-         format('drop policy %I on %s;', p.polname, p.table_oid::regclass)
+         case p.polname when 'keeper_sees_all' then format('alter policy keeper_sees_all on %s to graphium_keeper;', p.table_oid::regclass)
+                        else format('drop policy %I on %s;', p.polname, p.table_oid::regclass) end
     from policies p
    where p.polpermissive and p.polname <> 'tenant_and_scope_isolation'
      and not (p.polname = 'keeper_sees_all' and p.polroles = array['graphium_keeper'::regrole::oid])
@@ -156,7 +157,7 @@ as $lint_functions$
   -- pg_temp must be named, and last: unnamed it comes first, and a caller's temporary type then stands for `text`.
   select 'function_search_path', 'error', r.oid::regprocedure::text,
          'It runs with its owner''s rights on names that its caller may redefine: its search_path '
-           || coalesce(format('is %s and must end in pg_temp.', r.path), 'is not set.'),
+           || coalesce(format('is %s and must end in pg_temp.', coalesce(nullif(r.path, ''), 'empty')), 'is not set.'),
          format('alter routine %s set search_path = pg_catalog, pg_temp;', r.oid::regprocedure)
     from routines r
    where r.is_ours and r.prosecdef and coalesce(r.path, '') !~ ', pg_temp$'
@@ -189,37 +190,56 @@ $lint_functions$;
 comment on function graphium_private._lint_functions() is 'Lints function_search_path, function_public, definer_outside, definer_past_row_security.';
 revoke all on function graphium_private._lint_functions() from public;
 
+-- Who should own a thing is known from the last deploy (165_catalog.sql); all but functions belongs to graphium_owner anyway.
+-- What no deploy made is told by _lint_deployment. A right that the wrong owner had before is lost when he has become the owner.
 create or replace function graphium_private._lint_ownership() returns table (lint text, level text, object text, detail text, remedy text)
   language sql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $lint_ownership$
-  with owners as (
-    select r.oid from pg_roles r where r.rolname in ('graphium_owner', 'graphium_keeper', 'graphium_cypher')
-  ), objects as (
-    select 'schema' as kind, n.oid::regnamespace::text as name, n.nspowner as owner
+  with deployed as materialized (
+    select d.* from graphium_private._deployed_catalog() d
+  ), things as (
+    select 'schema' as kind, n.oid::regnamespace::text as name, n.nspowner as owner, s.is_graph
       from pg_namespace n
       join graphium_private._our_schemas() s on s.oid = n.oid
     union all
-    select case c.relkind when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence' when 'f' then 'foreign table' else 'table' end,
-           c.oid::regclass::text, c.relowner
+    select case c.relkind when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence' when 'f' then 'foreign table' when 'c' then 'type' else 'table' end,
+           c.oid::regclass::text, c.relowner, s.is_graph
       from pg_class c
       join graphium_private._our_schemas() s on s.oid = c.relnamespace
-     where c.relkind in ('r', 'p', 'v', 'm', 'f') or c.relkind = 'S' and not exists (
+     where c.relkind in ('r', 'p', 'v', 'm', 'f', 'c') or c.relkind = 'S' and not exists (
              select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype in ('a', 'i'))
     union all
-    select 'routine', p.oid::regprocedure::text, p.proowner
+    select 'function', p.oid::regprocedure::text, p.proowner, s.is_graph
       from pg_proc p
       join graphium_private._our_schemas() s on s.oid = p.pronamespace
+  ), owned as (
+    select t.kind, t.name, pg_get_userbyid(t.owner)::text as owner,
+           case when d.object is not null then split_part(d.state, ' ', 1)
+                when t.kind = 'function' then null
+                when t.is_graph or not exists (select from deployed) then 'graphium_owner'
+                else pg_get_userbyid(t.owner) end as rightful,
+           d.object is null and exists (select from deployed) as is_strange
+      from things t
+      left join deployed d on d.object = t.kind || ' ' || t.name
   )
-  select 'owner', 'error', o.name, format('It is owned by %s, who can change it or give it away.', pg_get_userbyid(o.owner)),
-         format('alter %s %s owner to graphium_owner;', o.kind, o.name)
-    from objects o
-   where o.owner not in (select w.oid from owners w)
+  select 'owner', 'error', o.name, format('It is owned by %s, who can change it or give it away%s.', o.owner, ', and should be by ' || o.rightful),
+         case when o.rightful is null then 'Give it to the role that its file in db/functions sets, and then: graphium migrate'
+              else format('alter %s %s owner to %s;', case o.kind when 'function' then 'routine' else o.kind end, o.name, o.rightful)
+                   || coalesce((select string_agg(' ' || d.object || ';', '' order by d.object)
+                                  from deployed d,
+                                       lateral (select format(' on %s %s to %s', case o.kind when 'function' then 'routine' when 'schema' then 'schema' else 'table' end, o.name, o.owner)) as g(rest)
+                                 where d.object ^@ 'grant ' and right(d.object, length(g.rest)) = g.rest), '') end
+    from owned o
+   where o.owner <> o.rightful
+      or o.rightful is null and not o.is_strange and o.owner not in ('graphium_owner', 'graphium_keeper', 'graphium_cypher')
 $lint_ownership$;
 comment on function graphium_private._lint_ownership() is 'Lint owner.';
 revoke all on function graphium_private._lint_ownership() from public;
 
 -- An application role is whoever is a member of graphium_reader, _user, _app or _admin. A superuser counts only when he was
--- made one: he can do everything anyway. graphium_admin with an owning role is an operator, which is meant.
+-- made one: he can do everything anyway. graphium_admin with an owning role is an operator, and with CREATEROLE whoever makes
+-- principals' logins; both are meant. The remedy takes SUPERUSER from an application; from the superuser who looks, or the
+-- one of initdb, it takes the membership.
 create or replace function graphium_private._lint_roles() returns table (lint text, level text, object text, detail text, remedy text)
   language sql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $lint_roles$
@@ -233,7 +253,7 @@ as $lint_roles$
      where r.member not in (select o.oid from ours o)
   ), application_roles as (
     select w.oid, w.rolname, w.rolsuper, w.rolbypassrls, w.rolreplication, w.rolcreaterole, bool_or(r.name = 'graphium_admin') as is_admin,
-           string_agg(distinct r.undo, ' ') as undo
+           string_agg(distinct r.undo, ' ') filter (where r.name ^@ 'graphium_') as undo
       from reached r
       join pg_roles w on w.oid = r.member
      where r.name in ('graphium_reader', 'graphium_user', 'graphium_app', 'graphium_admin')
@@ -253,10 +273,11 @@ as $lint_roles$
   )
   select 'role_too_powerful', p.level, quote_ident(a.rolname), format('An application role, and %s.', p.detail), p.remedy
     from application_roles a, lateral (values
-      (a.rolsuper, 'error', 'a superuser: row-level security does not hold for it', a.undo),
-      (a.rolbypassrls, 'error', 'exempt from row-level security', format('alter role %I nobypassrls;', a.rolname)),
-      (a.rolreplication, 'error', 'allowed to copy the whole cluster by replication', format('alter role %I noreplication;', a.rolname)),
-      (a.rolcreaterole, 'warning', 'allowed to make roles', format('alter role %I nocreaterole;', a.rolname))) as p(has, level, detail, remedy)
+      (a.rolsuper, 'error', 'a superuser: row-level security does not hold for it; where it is to be one, take our role from it',
+       case when a.oid = 10 or a.rolname = session_user then a.undo else format('alter role %I nosuperuser;', a.rolname) end),
+      (a.rolbypassrls and not a.rolsuper, 'error', 'exempt from row-level security', format('alter role %I nobypassrls;', a.rolname)),
+      (a.rolreplication and not a.rolsuper, 'error', 'allowed to copy the whole cluster by replication', format('alter role %I noreplication;', a.rolname)),
+      (a.rolcreaterole and not a.rolsuper and not a.is_admin, 'warning', 'allowed to make roles', format('alter role %I nocreaterole;', a.rolname))) as p(has, level, detail, remedy)
    where p.has
   union all
   select 'role_too_powerful', g.level, quote_ident(a.rolname), format('An application role, and a member of %s, %s.', g.name, g.detail), string_agg(distinct r.undo, ' ')
@@ -367,7 +388,7 @@ as $lint_grants$
     from pg_extension e
     join pg_namespace n on n.oid = e.extnamespace, aclexplode(n.nspacl) as x,
          lateral (select case x.grantee when 0 then 'public' else x.grantee::regrole::text end) as w(name)
-   where e.extname in ('vector', 'age') and x.privilege_type = 'CREATE'
+   where e.extname in ('vector', 'age') and x.privilege_type = 'CREATE' and x.grantee <> n.nspowner
      and (x.grantee = 0 or x.grantee in (select a.oid from application_roles a)
           or exists (select from graphium_private._reached_roles() r where r.member = x.grantee and r.reached in (select a.oid from application_roles a)))
 $lint_grants$;
@@ -438,6 +459,23 @@ as $lint_objects$
     from pg_rewrite r
     join relations t on t.oid = r.ev_class
   union all
+  select 'published', 'warning', format('%s in publication %I', r.prrelid::regclass, p.pubname), 'Whoever subscribes is sent every tenant''s rows: replication knows no policies.',
+         format('alter publication %I drop table %s;', p.pubname, r.prrelid::regclass)
+    from pg_publication_rel r
+    join pg_publication p on p.oid = r.prpubid
+    join relations t on t.oid = r.prrelid
+  union all
+  select 'published', 'warning', format('%s in publication %I', n.pnnspid::regnamespace, p.pubname), 'Whoever subscribes is sent every tenant''s rows: replication knows no policies.',
+         format('alter publication %I drop tables in schema %s;', p.pubname, n.pnnspid::regnamespace)
+    from pg_publication_namespace n
+    join pg_publication p on p.oid = n.pnpubid
+   where n.pnnspid in (select s.oid from graphium_private._our_schemas() s)
+  union all
+  select 'published', 'info', format('all tables in publication %I', p.pubname), 'Whoever subscribes is sent every tenant''s rows, as a standby or a backup is.',
+         'Name the tables that are meant, if these are not: a publication of all tables cannot leave some out.'
+    from pg_publication p
+   where p.puballtables
+  union all
   select 'index_invalid', 'warning', i.indexrelid::regclass::text, format('A build of it failed, or is under way: it serves no query of %s, and slows its writes.', i.indrelid::regclass),
          format('reindex index concurrently %s;', i.indexrelid::regclass)
     from pg_index i
@@ -446,7 +484,7 @@ as $lint_objects$
    where not (i.indisvalid and i.indisready and i.indislive)
 $lint_objects$;
 comment on function graphium_private._lint_objects() is
-  'Lints view_past_row_security, foreign_key_unindexed, foreign_key_outside, trigger_disabled, trigger_added, index_invalid.';
+  'Lints view_past_row_security, foreign_key_unindexed, foreign_key_outside, trigger_disabled, trigger_added, published, index_invalid.';
 revoke all on function graphium_private._lint_objects() from public;
 
 -- Faults of servers and extensions that let a caller past isolation, by the release that mended them; for PostgreSQL, one of
@@ -540,7 +578,7 @@ $lint_server$;
 comment on function graphium_private._lint_server() is 'Lints known_fault, age_not_preloaded, setting_preset, statements_logged.';
 revoke all on function graphium_private._lint_server() from public;
 
--- In PL/pgSQL, because what they read is made by later files, or by the deployer.
+-- In PL/pgSQL, because what it calls is made by later files.
 create or replace function graphium_private._lint_deployment() returns table (lint text, level text, object text, detail text, remedy text)
   language plpgsql stable parallel safe security invoker
   set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
@@ -558,7 +596,7 @@ begin
       union all
       select p.oid::regprocedure::text, a.grantee::regrole::text, true
         from pg_proc p, aclexplode(p.proacl) as a
-       where p.pronamespace = 'ag_catalog'::regnamespace and a.grantee <> 0
+       where p.pronamespace = 'ag_catalog'::regnamespace and a.grantee not in (0, p.proowner)
          and exists (select from (select a.grantee union all select r.reached from graphium_private._reached_roles() r where r.member = a.grantee) as w(oid)
                       join pg_roles o on o.oid = w.oid
                      where o.rolname in ('graphium_reader', 'graphium_user', 'graphium_app', 'graphium_admin'))
@@ -582,26 +620,64 @@ begin
       from differences d
      where d.kind = 'slow'
     union all
-    select 'explain_tells', 'warning', 'pg_catalog', format('Marks of %s functions are not as db/hardening.sql makes them, such as %s: %s.', count(*), min(d.function collate "C"), (array_agg(d.problem order by d.function collate "C"))[1]),
-           string_agg(case d.kind when 'leakproof' then format('alter function %s not leakproof;', d.function)
-                                  else format('update pg_catalog.pg_proc set procost = 0 where oid = %L::regprocedure;', d.function) end,
-                      ' ' order by d.function collate "C")
+    select 'explain_tells', 'warning', 'pg_catalog',
+           format('db/hardening.sql is not in force here, and there are logins with SQL of their own: %s is as PostgreSQL made it%s.',
+                  min(d.function collate "C"), case when count(*) > 1 then format(', and %s more', count(*) - 1) else '' end),
+           format('A superuser runs db/hardening.sql in this database (psql -v ON_ERROR_STOP=1 -d %s -f hardening.sql). graphium migrate --bootstrap prints it, after the bootstrap.', current_database())
       from differences d
-     where d.kind in ('leakproof', 'cost')
+     where d.kind in ('leakproof', 'cost') and graphium_private._has_strangers_sql()
     having count(*) > 0;
-  if to_regclass('graphium_private.deployed_catalog') is not null then
-    return query
-      select 'trigger_missing', 'error', substr(d.object, 9), 'What it keeps true is not kept.', 'graphium migrate puts it back.'
-        from graphium_private.deployed_catalog d
-       where d.object ^@ 'trigger '
-         and not exists (select from pg_trigger g where d.object = format('trigger %I on %s', g.tgname, g.tgrelid::regclass));
-  end if;
+  return query
+    with deployed as materialized (
+      select d.object, d.state from graphium_private._deployed_catalog() d
+    ), changes as materialized (
+      select coalesce(c.object, d.object) as object, d.state as was, c.state as now, c.owner,
+             substring(coalesce(c.object, d.object) from '^(function|schema|table|view|materialized view|sequence|foreign table|type) ') as kind
+        from graphium_private._catalog() c
+        full join deployed d on d.object = c.object
+       where c.state is distinct from d.state and exists (select from deployed)
+    ), put_back as (
+      select format('%s (%s)', c.object, case when c.was is null then 'added' when c.now is null then 'gone' else 'changed' end) as what,
+             row_number() over (order by c.object collate "C") as n
+        from changes c
+       where c.kind is null or c.now is null -- or the owner is still right
+          or c.was is not null and split_part(c.was, ' ', 1) = split_part(c.now, ' ', 1)
+    )
+    select 'changed_by_hand', 'error', current_database()::text,
+           format('Not as the last deploy left it: %s%s.', string_agg(p.what, ', ' order by p.n) filter (where p.n <= 5),
+                  case when count(*) > 5 then format(', and %s more', count(*) - 5) else '' end), 'graphium migrate puts it back; with --plan it lists all.'
+      from put_back p
+    having count(*) > 0
+    union all
+    select 'added_by_hand', 'error', substr(c.object, length(c.kind) + 2),
+           format('No deploy made this %s, which is owned by %s: in our schemas nobody expects it, and graphium migrate refuses.', c.kind, c.owner),
+           format('alter %s %s set schema public;', case c.kind when 'function' then 'routine' else c.kind end, substr(c.object, length(c.kind) + 2))
+      from changes c
+     where c.kind is not null and c.was is null;
 end
 $lint_deployment$;
-comment on function graphium_private._lint_deployment() is 'Lints ag_catalog_grant, ag_catalog_slow, explain_tells, trigger_missing.';
+comment on function graphium_private._lint_deployment() is 'Lints ag_catalog_grant, ag_catalog_slow, explain_tells, changed_by_hand, added_by_hand.';
 revoke all on function graphium_private._lint_deployment() from public;
 
 set local role graphium_keeper;
+
+-- An application's queries are its own; whoever else logs in as a caller writes his.
+create or replace function graphium_private._has_strangers_sql() returns boolean
+  language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+as $has_strangers_sql$
+  with logins as (
+    select r.oid from pg_roles r where r.rolcanlogin and not r.rolsuper and has_database_privilege(r.oid, current_database(), 'connect')
+  ), reached as (
+    select l.oid, pg_get_userbyid(r.reached) as name from logins l join graphium_private._reached_roles() r on r.member = l.oid
+  )
+  select exists (select from graphium.principals)
+      or exists (select from reached r
+                  where r.name in ('graphium_reader', 'graphium_user')
+                    and not exists (select from reached a where a.oid = r.oid and a.name in ('graphium_app', 'graphium_admin')))
+$has_strangers_sql$;
+comment on function graphium_private._has_strangers_sql() is 'Whether anybody who is neither an application nor an admin may send queries of his own: principals, readers.';
+revoke all on function graphium_private._has_strangers_sql() from public;
+grant execute on function graphium_private._has_strangers_sql() to graphium_owner;
 
 create or replace function graphium_private._lint_principals() returns table (lint text, level text, object text, detail text, remedy text)
   language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp
@@ -631,7 +707,7 @@ grant execute on function graphium_private._lint_principals() to graphium_owner;
 set local role graphium_owner;
 
 create or replace function graphium.check_security() returns table (lint text, level text, object text, detail text, remedy text)
-  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $check_security$
 begin
   if not pg_has_role(session_user, 'graphium_owner', 'set') then

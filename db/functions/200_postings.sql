@@ -75,7 +75,7 @@ begin atomic
   select coalesce(w.id, p.statement_id), format('its words and its postings differ, e.g. in "%s"', min(coalesce(w.word, p.word)))
     from wanted w
     full join (select p.* from graphium_private.postings p where p.tenant_id = p_tenant_id) as p on p.statement_id = w.id and p.word = w.word
-   where (w.occurrences, w.length, w.required_scopes) is distinct from (p.occurrences, p.length, p.required_scopes)
+   where w.occurrences is distinct from p.occurrences or w.length is distinct from p.length or w.required_scopes is distinct from p.required_scopes
    group by 1;
 end;
 comment on function graphium_private._check_postings(uuid) is 'For check_memory: statements of a tenant whose postings are not what their content and audience say.';

@@ -37,7 +37,7 @@ grant execute on function graphium_private._graph_id(int, uuid) to graphium_keep
 -- Policy helper, evaluated once per scan of a label table (a hashed sub-plan), not per row. It reads tables as
 -- graphium_owner, under their own policies: there is one rule, and it is written there.
 create or replace function graphium_private.visible_anchors(p_tenant_id uuid) returns setof uuid
-  language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp rows 100
+  language sql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp rows 100
 as $visible_anchors$
   select f.id from graphium.dh_families f where f.tenant_id = p_tenant_id
   union all

@@ -232,7 +232,8 @@ create or replace trigger graph_mirror_insert after insert on graphium.dh_famili
 create or replace trigger graph_mirror_delete after delete on graphium.dh_families
   referencing old table as removed for each statement execute function graphium_private._on_families_mirrored();
 create or replace trigger graph_mirror_update after update on graphium.dh_families
-  for each row when ((old.tenant_id, old.id, old.name) is distinct from (new.tenant_id, new.id, new.name)) execute function graphium_private._on_family_renamed();
+  for each row when (old.tenant_id is distinct from new.tenant_id or old.id is distinct from new.id or old.name is distinct from new.name)
+  execute function graphium_private._on_family_renamed();
 create or replace trigger graph_mirror_truncate after truncate on graphium.dh_families
   for each statement execute function graphium_private._on_taxonomy_truncated();
 

@@ -21,6 +21,7 @@ comment on function graphium_private.sentence_key_v1(uuid, bytea, text[]) is
 revoke all on function graphium_private.sentence_key_v1(uuid, bytea, text[]) from public;
 grant execute on function graphium_private.sentence_key_v1(uuid, bytea, text[]) to graphium_keeper;
 
+-- squawk-ignore require-concurrent-index-deletion
 drop index if exists graphium.kg_statements_same_text;
 
 -- The tables are locked anyhow, and until the commit their owner sees every row.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 import psycopg
 
@@ -42,7 +44,15 @@ def tenant_create(session: Session, slug: str, embedding_model: str, dimensions:
 def tenant_drop(session: Session, slug: str, yes: bool, as_json: bool) -> None:
     """Erase a tenant with all that it remembers."""
     if not yes:
-        click.confirm(f"Erase tenant {shown(slug)} with all that it remembers?", abort=True, err=True)
+        try:
+            sure = click.confirm(f"Erase tenant {shown(slug)} with all that it remembers?", err=True)
+        except click.Abort:
+            if sys.stdin.isatty():  # Ctrl-C
+                raise
+            raise click.UsageError("Nobody is there to answer: --yes drops it without asking.") from None
+        if not sure:
+            say("Not dropped.")
+            raise click.exceptions.Exit(1)
     with session.admin() as memory:
         memory.drop_tenant(slug)
     if as_json:
@@ -84,7 +94,7 @@ def principal() -> None:
     "add",
     epilog=examples(
         """
-psql … -c "create role analyst login password '…'"
+psql … -c "create role analyst login"   # as a superuser, or with CREATEROLE
 graphium principal add analyst --tenant acme --scope hr --read-only
 """
     ),
@@ -123,7 +133,11 @@ def principal_remove(session: Session, role: str, as_json: bool) -> None:
 @principal.command("list", epilog=examples("graphium principal list\ngraphium principal list --json"))
 @admin_options
 def principal_list(session: Session, as_json: bool) -> None:
-    """All principals of the database, and what each may."""
+    """All principals of the database, and what each may.
+
+    One that may nothing was bound to a role that is gone, renamed or made anew: add it again if it is still the same
+    person, else remove it.
+    """
     with session.admin() as memory:
         principals = memory.list_principals()
     if as_json:
@@ -141,7 +155,7 @@ def principal_list(session: Session, as_json: bool) -> None:
                     shown(p.role_name),
                     shown(p.tenant),
                     ", ".join(shown(scope) for scope in p.scopes) or "none",
-                    ("read" if p.read_only else "read and write") if p.is_in_force else "nothing: add it again",
+                    ("read" if p.read_only else "read and write") if p.is_in_force else "nothing: add or remove it",
                 ]
                 for p in principals
             ),

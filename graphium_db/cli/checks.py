@@ -10,9 +10,9 @@ import psycopg
 
 from graphium_db import calls
 from graphium_db.client import Graphium
-from graphium_db.deploy import DeployError, plan
-from graphium_db.deploy.plan import BY_HAND
-from graphium_db.errors import GraphiumError
+from graphium_db.deploy import DeployError, DeployNotAllowedError, plan
+from graphium_db.deploy.plan import BY_HAND, REFUSED
+from graphium_db.errors import GraphiumError, NoTenantError, UnknownTenantError
 
 Connection = psycopg.Connection[Any]
 Level = Literal["ok", "info", "warning", "fault"]
@@ -22,13 +22,17 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`object` is what the finding is about, where the check is a lint of `check_security`."""
+    """`object`: what the finding is about, where the check is a lint of `check_security`. What is ok has no remedy."""
 
     check: str
     level: Level
     found: str
     remedy: str | None = None
     object: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.level == "ok":
+            object.__setattr__(self, "remedy", None)
 
 
 def run(dsn: str, tenant: str | None) -> list[Finding]:
@@ -42,6 +46,10 @@ def run(dsn: str, tenant: str | None) -> list[Finding]:
             return [*findings, Finding("deployment", "fault", "not deployed", "Run graphium migrate.")]
         for check in (_deployment, _login, _security):
             findings += check(conn)
+        if any(finding.check == "deployment" and finding.level == "fault" for finding in findings):
+            findings = [
+                finding for finding in findings if finding.check != "changed_by_hand"
+            ]  # told already, by object
     return findings + (list(_data(dsn, tenant)) if tenant is not None else [])
 
 
@@ -84,8 +92,22 @@ def _is_deployed(conn: Connection) -> bool:
 def _deployment(conn: Connection) -> Iterator[Finding]:
     try:
         changes = plan(conn).changes
+    except DeployNotAllowedError as error:
+        if error.hint:
+            yield Finding("deployment", "fault", f"not compared: {error.message}", error.hint)
+        else:
+            found = "not compared with the files of this version"
+            yield Finding("deployment", "warning", found, "Run doctor with the deployer's login, too.")
+        return
     except DeployError as error:
-        yield Finding("deployment", "warning", f"cannot be compared: {error}")
+        yield Finding("deployment", "fault", f"not compared: {error.message}", error.hint)
+        return
+    if refused := [change for change in changes if change.action == REFUSED]:
+        found = f"changed by hand since the last migrate: {_some([change.path for change in refused])}"
+        remedy = " ".join(statement for change in refused[:SHOWN] for statement in change.statements)
+        if len(refused) > SHOWN:
+            remedy += f" (and {len(refused) - SHOWN} more: graphium migrate --plan)"
+        yield Finding("deployment", "fault", found, f"As a superuser, and then graphium migrate: {remedy}")
         return
     by_hand = [change.path for change in changes if change.action == BY_HAND]
     to_apply = [change.path for change in changes if change.action != BY_HAND]
@@ -126,14 +148,25 @@ def _security(conn: Connection) -> Iterator[Finding]:
                 conn.execute("set local role graphium_owner")
             found = call.decode(conn.execute(call.sql).fetchall())
     except psycopg.Error as error:
-        remedy = "Connect as a member of graphium_admin, or as who may act as graphium_owner."
-        yield Finding("security", "warning", f"not checked: {str(error).splitlines()[0]}", remedy)
+        yield _not_checked("security", error)
         return
     if not any(finding.level == "error" for finding in found):
         yield Finding("security", "ok", "policies, functions, owners, roles and grants keep callers apart")
     levels: dict[str, Level] = {"error": "fault", "warning": "warning", "info": "info"}
     for finding in found:
         yield Finding(finding.lint, levels[finding.level], finding.detail, finding.remedy, finding.object)
+
+
+def _not_checked(check: str, error: GraphiumError | psycopg.Error) -> Finding:
+    """A fault: whoever asked would else take silence for health."""
+    if isinstance(error, GraphiumError):
+        return Finding(check, "fault", f"not checked: {error.message}", error.hint)
+    remedy = error.diag.message_hint
+    if error.diag.message_primary == f"permission denied for function check_{check}":
+        remedy = "Connect as a member of graphium_admin, or as who may act as graphium_owner."
+    elif error.sqlstate == "42501":
+        remedy = "Somebody changed who owns or may execute it; graphium migrate puts it back, or says who can."
+    return Finding(check, "fault", f"not checked: {error.diag.message_primary or error}", remedy)
 
 
 def _data(dsn: str, tenant: str) -> Iterator[Finding]:
@@ -145,10 +178,10 @@ def _data(dsn: str, tenant: str) -> Iterator[Finding]:
         for name, check in checks.items():
             try:
                 faults = check()
+            except (NoTenantError, UnknownTenantError):
+                raise
             except (GraphiumError, psycopg.Error) as error:
-                yield Finding(
-                    name, "warning", f"not checked: {str(error).splitlines()[0]}", "It takes an admin's login."
-                )
+                yield _not_checked(name, error)
                 continue
             if not faults:
                 yield Finding(name, "ok", "no difference found")

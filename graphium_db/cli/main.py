@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -25,7 +26,7 @@ Exit codes:
   2  a wrong option, argument, statement, embedding or Cypher text
   3  no database: none given, not reachable, not deployed, or an extra missing
   4  not allowed: no or unknown tenant, scope not held, permission denied
-  5  not found, or hidden from the caller
+  5  not found, or hidden from the caller; for an admin, no such tenant or role
   6  found unhealthy: doctor's faults, a damaged graph"""
 
 _OF_ERROR: dict[type[Exception], int] = {
@@ -39,9 +40,20 @@ _OF_ERROR: dict[type[Exception], int] = {
     errors.BadArgumentError: USAGE,
     errors.GraphDamagedError: UNHEALTHY,
     errors.CypherRefusedError: USAGE,
+    errors.NotAllowedError: NOT_ALLOWED,
     GraphiumError: NO_DATABASE,  # what has no SQLSTATE: a missing extra, a server that is down, a refused deploy
 }
+_COMMANDS = {  # for the functions that the database's hints name
+    "graphium.add_principal": "`graphium principal add`",
+    "graphium.context_tree": "`graphium tree --ids`",
+    "graphium.create_tenant": "`graphium tenant create`",
+    "graphium.forget_context": "`graphium forget`",
+    "graphium.list_tenants": "`graphium tenant list`",
+    "graphium.rebuild_graph": "`graphium maintain --rebuild-graphs`",
+    "graphium.recall_context": "`graphium recall --ids`",
+}
 _NOT_DEPLOYED = ("42883", "3F000", "42P01")  # no such function, schema, table
+_FUNCTION = re.compile(r"(graphium\.\w+)\([^)]*\)")
 _DENIED = ("42501", "28000", "28P01")
 
 
@@ -87,7 +99,9 @@ for _command in (
     cli.add_command(_command)
 
 
-def exit_code(error: Exception) -> int:
+def exit_code(error: Exception, administrative: bool = False) -> int:
+    if administrative and isinstance(error, errors.UnknownTenantError):  # what an admin looked for, not who he is
+        return NOT_FOUND
     if isinstance(error, psycopg.Error):
         if error.sqlstate in _DENIED:
             return NOT_ALLOWED
@@ -118,7 +132,7 @@ def explained(error: Exception, administrative: bool = False) -> tuple[str, str 
             "Pass --tenant, or set GRAPHIUM_TENANT; or log in as a principal (graphium principal add).",
         )
     if isinstance(error, GraphiumError):
-        return error.message, error.hint
+        return error.message, error.hint and _FUNCTION.sub(_as_command, error.hint)
     if isinstance(error, psycopg.Error):
         message = error.diag.message_primary or str(error).strip() or type(error).__name__
         hint = error.diag.message_hint
@@ -130,6 +144,10 @@ def explained(error: Exception, administrative: bool = False) -> tuple[str, str 
     return str(error) or type(error).__name__, None
 
 
+def _as_command(call: re.Match[str]) -> str:
+    return _COMMANDS.get(call[1], call[0])
+
+
 def _report(error: Exception, context: Mapping[str, bool]) -> int:
     message, hint = explained(error, context.get("admin", False))
     if context.get("json"):
@@ -138,7 +156,7 @@ def _report(error: Exception, context: Mapping[str, bool]) -> int:
         say(f"Error: {message}", "bold red")
         if hint:
             say(f"Hint: {hint}")
-    return exit_code(error)
+    return exit_code(error, context.get("admin", False))
 
 
 def _report_json(sqlstate: str | None, message: str, hint: str | None) -> None:

@@ -262,7 +262,7 @@ graphium scopes family --cascade --required-scope hr \\
 @click.argument("ids", nargs=-1, required=True, type=click.UUID, metavar="ID...")
 @click.option("--required-scope", "required_scopes", multiple=True, help="Who may see it from now on; repeatable.")
 @click.option("--open", "is_open", is_flag=True, help="Everyone in the tenant may see it from now on.")
-@click.option("--cascade", is_flag=True, help="All below it, too.")
+@click.option("--cascade", is_flag=True, help="The same for all inside it that you see.")
 @caller_options
 def scopes(
     session: Session,
@@ -273,7 +273,12 @@ def scopes(
     cascade: bool,
     as_json: bool,
 ) -> None:
-    """Change who may see families, specimens or statements (tree --ids, recall --ids show ids): all of them or none."""
+    """Change who may see families, specimens or statements (tree --ids, recall --ids show ids): all of them or none.
+
+    With --cascade all that is inside and that you see gets that one audience, also what was narrower before: a family
+    with --cascade --open opens the specimens and statements in it that were for few. What is hidden from you stays as
+    it is. The count is of the families, specimens and statements whose audience changed.
+    """
     if bool(required_scopes) == is_open:
         raise click.UsageError("Give --required-scope or --open, one of them.")
     with session.memory() as memory:
@@ -281,7 +286,7 @@ def scopes(
     if as_json:
         print_json({"changed": changed})
     else:
-        done(f"{changed} changed")
+        done(f"{changed} changed, what is inside included" if cascade else f"{changed} changed")
 
 
 @click.command(

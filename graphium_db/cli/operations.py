@@ -29,7 +29,8 @@ def up(data: Path | None, stop: bool, as_json: bool) -> None:
 
     It stays up when the command has ended, and listens on 127.0.0.1 only. Later commands without a DSN use it. What is
     printed is the login for applications; it is also in connection.json beside the data, which only you can read,
-    with that of the operator, whom the administrative commands use.
+    with that of the operator, whom the administrative commands use. On stderr it says how the superuser is reached, for
+    what neither may: create role, vacuum, settings of logins.
     """
     if stop:
         stopped = server.stop(data)
@@ -45,6 +46,8 @@ def up(data: Path | None, stop: bool, as_json: bool) -> None:
         print_json(
             {
                 "dsn": result.connection.dsn,
+                "superuser_dsn": server.superuser_dsn(result.connection),
+                "psql": server.psql(),
                 "port": result.connection.port,
                 "data": directory,
                 "connection_file": directory / "connection.json",
@@ -63,6 +66,8 @@ def up(data: Path | None, stop: bool, as_json: bool) -> None:
             f"Deployed {len(result.deployed.migrations)} migrations and "
             f"{len(result.deployed.files)} files of functions and policies."
         )
+    say("A DBA's own work, as its superuser, whom the socket lets in as this system user alone:")
+    say(f"{server.psql()} '{server.superuser_dsn(result.connection)}'")
     say("Applications connect with:")
     done(result.connection.dsn)
 
@@ -71,7 +76,7 @@ def up(data: Path | None, stop: bool, as_json: bool) -> None:
     short_help="Bring a database to this version.",
     epilog=examples(
         """
-graphium migrate --bootstrap | psql -d app   # a superuser, once
+graphium migrate --bootstrap | psql -v ON_ERROR_STOP=1 -d app  # superuser
 graphium migrate --plan
 graphium migrate --dsn "host=db.example.com dbname=app user=deployer"
 graphium migrate --sql > graphium.sql
@@ -79,7 +84,13 @@ graphium migrate --sql > graphium.sql
     ),
 )
 @click.option("--plan", "plan_only", is_flag=True, help="Say what would change, and change nothing.")
+@click.option("--verbose", is_flag=True, help="With --plan: what each file does, too.")
 @click.option("--bootstrap", "bootstrap_only", is_flag=True, help="Print what a superuser runs once per database.")
+@click.option(
+    "--no-hardening",
+    is_flag=True,
+    help="With --bootstrap: without db/hardening.sql, which only people with SQL of their own make necessary.",
+)
 @click.option(
     "--sql",
     "sql_only",
@@ -87,18 +98,35 @@ graphium migrate --sql > graphium.sql
     help="Print one file that psql -f applies to an empty bootstrapped database; for that of --dsn, when given.",
 )
 @admin_options
-def migrate(session: Session, plan_only: bool, bootstrap_only: bool, sql_only: bool, as_json: bool) -> None:
+def migrate(
+    session: Session,
+    plan_only: bool,
+    verbose: bool,
+    bootstrap_only: bool,
+    no_hardening: bool,
+    sql_only: bool,
+    as_json: bool,
+) -> None:
     """Bring a database to this version: migrations once, functions and policies whenever they changed.
 
     The login is one that may act as graphium_owner, graphium_keeper and graphium_cypher. Before the first time a
-    superuser runs what --bootstrap prints.
+    superuser runs what --bootstrap prints. What was changed by hand is put back; where that is not for this login to
+    do, nothing is changed, and the error says what a superuser runs.
     """
+    if verbose and not plan_only:
+        raise click.UsageError("--verbose goes with --plan.")
+    if no_hardening and not bootstrap_only:
+        raise click.UsageError("--no-hardening goes with --bootstrap.")
     if plan_only + bootstrap_only + sql_only > 1:
         raise click.UsageError("Give one of --plan, --bootstrap and --sql.")
     from graphium_db import deploy  # with yoyo and sqlglot, which no other command needs
 
     if bootstrap_only or sql_only:
-        text = deploy.Tree.default().bootstrap if bootstrap_only else deploy.sql(_vector_schema(session.dsn))
+        tree = deploy.Tree.default()
+        if bootstrap_only:
+            text = (tree.root / "bootstrap.sql").read_text("utf-8") if no_hardening else tree.bootstrap
+        else:
+            text = deploy.sql(_vector_schema(session.dsn), tree)
         if as_json:
             print_json({"sql": text})
         else:
@@ -109,7 +137,9 @@ def migrate(session: Session, plan_only: bool, bootstrap_only: bool, sql_only: b
         if as_json:
             print_json({"changes": plan.changes})
         else:
-            done(str(plan))
+            done(plan.told(verbose=verbose))
+        if plan.refusal:
+            raise plan.refusal
         return
     deployed = deploy.deploy(session.operator_dsn())
     if as_json:
@@ -146,7 +176,7 @@ def doctor(session: Session, as_json: bool) -> None:
     """Check server, deployment and what keeps callers apart; with --tenant, as an admin, that tenant's data too.
 
     Each finding comes with its remedy: one that ends in a semicolon is SQL. docs/lints.md explains them. Exits with 6
-    when something is at fault; a warning is no fault.
+    when something is at fault, or could not be looked at; a warning is no fault.
     """
     from graphium_db.cli import checks
 

@@ -11,6 +11,6 @@ from __future__ import annotations
 from graphium_db.deploy.apply import Deployed, bootstrap, deploy
 from graphium_db.deploy.plan import Plan, plan
 from graphium_db.deploy.script import sql
-from graphium_db.deploy.tree import DeployError, Tree
+from graphium_db.deploy.tree import DeployError, DeployNotAllowedError, Tree
 
-__all__ = ["DeployError", "Deployed", "Plan", "Tree", "bootstrap", "deploy", "plan", "sql"]
+__all__ = ["DeployError", "DeployNotAllowedError", "Deployed", "Plan", "Tree", "bootstrap", "deploy", "plan", "sql"]

@@ -29,7 +29,7 @@ from yoyo.backends.core.postgresql import PostgresqlPsycopgBackend
 from yoyo.migrations import default_migration_table
 
 from graphium_db.deploy import drift, verify
-from graphium_db.deploy.tree import DeployError, SqlFile, Tree, sha256
+from graphium_db.deploy.tree import DeployError, DeployNotAllowedError, SqlFile, Tree, sha256
 
 log = logging.getLogger("graphium.deploy")
 
@@ -118,6 +118,8 @@ def deploy(target: str | Connection, *, tree: Tree | None = None, wait: float = 
             with owner_transaction(conn):
                 # Before the migrations, which change the catalog by right.
                 by_hand = drift.differences(conn)
+                if refused := drift.refused(by_hand, made(conn, tree)):
+                    raise drift.refusal(refused)
                 again = bool(by_hand) or not drift.known(conn)
                 drift.put_back(conn, by_hand)
             migrated = _migrate(conn, tree)
@@ -129,8 +131,6 @@ def deploy(target: str | Connection, *, tree: Tree | None = None, wait: float = 
                 if migrated or todo.files or todo.removed:
                     _record_migrations(conn, tree)
                     verify.check(conn, tree, vector_schema(conn))
-                    made = {name for f in tree.repeatables(vector_schema(conn)) for name in f.functions}
-                    drift.refuse_added(by_hand, made)
                     drift.record(conn)
     return Deployed(tuple(migrated), tuple(f.path for f in todo.files), todo.removed, tuple(map(str, by_hand)))
 
@@ -154,6 +154,11 @@ def pending(conn: Connection, tree: Tree, *, everything: bool = False) -> Pendin
         tuple(f for f in files if everything or recorded.get(f.path) != f.sha256),
         tuple(sorted(p for p in set(recorded) - {f.path for f in files} if not p.startswith("migrations/"))),
     )
+
+
+def made(conn: Connection, tree: Tree) -> set[str]:
+    """Names of the functions that the repeatable files make."""
+    return {name for file in tree.repeatables(vector_schema(conn)) for name in file.functions}
 
 
 def vector_schema(conn: Connection) -> str:
@@ -186,7 +191,7 @@ def check_server(conn: Connection) -> None:
             [role],
         ).fetchone()
         if row is not None and not row[0]:
-            raise DeployError(
+            raise DeployNotAllowedError(
                 f"{row[1]} cannot act as {role}: a superuser runs db/bootstrap.sql in this database, then "
                 f"grant {', '.join(ROLES)} to {row[1]} with inherit false, set true"
             )
@@ -371,7 +376,7 @@ def _apply_files(conn: Connection, files: tuple[SqlFile, ...]) -> None:
 
 def _forget_removed(conn: Connection, removed: tuple[str, ...], tree: Tree) -> None:
     """A file that left the tree leaves nothing behind: a migration drops its functions, guesswork does not."""
-    still_made = {name for f in tree.repeatables(vector_schema(conn)) for name in f.functions}
+    still_made = made(conn, tree)
     for path in removed:
         row = conn.execute("select functions from graphium_private.deployed_files where path = %s", [path]).fetchone()
         left = [

@@ -1,73 +1,35 @@
-"""What was changed by hand since the last deploy: functions, triggers, policies, row-level security and rights in our
-schemas.
+"""What was changed by hand since the last deploy: owners, functions, triggers, policies, row-level security and rights
+in our schemas.
 
-A deploy leaves one line per object in `graphium_private.deployed_catalog`; the next one compares. What changes rightly
-between deploys is not among them: the schema of each tenant's graph, indexes, role memberships, and what other roles
-than ours were granted.
+A deploy leaves the lines of `db/functions/165_catalog.sql` in `graphium_private.deployed_catalog`; the next one
+compares. The query is read from the file and not asked of the function: somebody may have changed that, too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 
-from graphium_db.deploy.snapshot import _FUNCTIONS, _OURS, _POLICIES
-from graphium_db.deploy.tree import DeployError
-from graphium_db.deploy.verify import OWNERS
+from graphium_db.deploy.tree import DeployError, DeployNotAllowedError
+from graphium_db.resources import db_path
 
 Connection = psycopg.Connection[Any]
 
-_CATALOG = f"""
-select 'function ' || split_part(split_part(line, E'\\n', 1), ' -> ', 1) as object, md5(line) as state, null as owner
-  from ({_FUNCTIONS}) as f(line)
-union all
-select 'policy ' || split_part(line, E'\\n', 1), md5(line), null from ({_POLICIES}) as p(line)
-union all
-select 'trigger ' || quote_ident(g.tgname) || ' on ' || c.oid::regclass,
-       md5(pg_get_triggerdef(g.oid) || g.tgenabled::text), pg_get_userbyid(c.relowner)
-  from pg_trigger g join pg_class c on c.oid = g.tgrelid where c.relnamespace in {_OURS} and not g.tgisinternal
-union all
-select 'row security of ' || c.oid::regclass, case when c.relrowsecurity then 'enabled' else 'disabled' end
-         || case when c.relforcerowsecurity then ', forced' else ', not forced' end, pg_get_userbyid(c.relowner)
-  from pg_class c where c.relnamespace in {_OURS} and c.relkind in ('r', 'p')
-union all
-select format('grant %s on %s to %s', case when a.part is null then lower(x.privilege_type)
-                                           else format('%s (%s)', lower(x.privilege_type), a.part) end,
-              a.object, case x.grantee when 0 then 'public' else pg_get_userbyid(x.grantee) end),
-       case when bool_or(x.is_grantable) then 'with grant option' else 'plain' end, pg_get_userbyid(a.owner)
-  from (
-    select 'schema ' || n.oid::regnamespace, null, n.nspowner, coalesce(n.nspacl, acldefault('n', n.nspowner))
-      from pg_namespace n where n.oid in {_OURS}
-    union all
-    select case c.relkind when 'S' then 'sequence ' else 'table ' end || c.oid::regclass, null, c.relowner,
-           coalesce(c.relacl, acldefault(case c.relkind when 'S' then 's' else 'r' end::"char", c.relowner))
-      from pg_class c where c.relnamespace in {_OURS} and c.relkind in ('r', 'p', 'v', 'm', 'S')
-    union all
-    select 'table ' || c.oid::regclass, quote_ident(t.attname), c.relowner, t.attacl
-      from pg_attribute t join pg_class c on c.oid = t.attrelid
-     where c.relnamespace in {_OURS} and t.attacl is not null and not t.attisdropped
-    union all
-    select 'routine ' || p.oid::regprocedure, null, p.proowner, coalesce(p.proacl, acldefault('f', p.proowner))
-      from pg_proc p where p.pronamespace in {_OURS}
-  ) as a(object, part, owner, acl), aclexplode(a.acl) as x
- where x.grantee <> a.owner
-   and (x.grantee = 0 or pg_get_userbyid(x.grantee) in ('graphium_owner', 'graphium_keeper', 'graphium_cypher',
-                                                        'graphium_reader', 'graphium_user', 'graphium_app',
-                                                        'graphium_admin'))
- group by a.object, a.part, a.owner, x.privilege_type, x.grantee
-"""
+_CATALOG = (db_path() / "functions" / "165_catalog.sql").read_text("utf-8").split("$catalog$")[1]
+# What may not be there, or belong to somebody else; longest first.
+_THINGS = ("materialized view", "foreign table", "function", "sequence", "schema", "table", "view", "type")
 
-# For a transaction as graphium_owner. With an empty search_path every name comes out qualified.
+# For a transaction as graphium_owner.
 RECORD = f"""
 create table if not exists graphium_private.deployed_catalog (object text primary key, state text not null);
 comment on table graphium_private.deployed_catalog is
-  'As the last deploy left them: functions, triggers, policies, row-level security and rights in our schemas.';
-set local search_path = '';
+  'As the last deploy left them: owners, functions, triggers, policies, row-level security and rights in our schemas.';
 delete from graphium_private.deployed_catalog;
-insert into graphium_private.deployed_catalog (object, state) select object, state from ({_CATALOG}) as c;
-set local search_path = pg_catalog, pg_temp;
+insert into graphium_private.deployed_catalog (object, state) select c.object, c.state from ({_CATALOG}) as c;
 """
 
 
@@ -84,13 +46,29 @@ class Difference:
         return f"{self.object} ({'added' if self.was is None else 'gone' if self.now is None else 'changed'})"
 
     @property
+    def refused(self) -> str | None:
+        """The statement that a superuser runs first: a deploy neither drops nor takes what it did not make."""
+        kind = next((kind for kind in _THINGS if self.object.startswith(f"{kind} ")), None)
+        if kind is None or self.now is None:
+            return None
+        if self.was is None:
+            return f"drop {self.object}".replace("drop function", "drop routine")
+        owner = self.was.split()[0]
+        if owner == self.now.split()[0]:
+            return None
+        return f"alter {self.object} owner to {owner}".replace("alter function", "alter routine")  # aggregates, too
+
+    @property
     def remedy(self) -> str | None:
-        """The statement that puts it back; None for what the repeatable files put back."""
+        """The statement with which a deploy puts it back; None for what the repeatable files put back."""
         if self.object.startswith("row security of ") and self.was and self.now:
             enable = "enable" if self.was.startswith("enabled") else "disable"
             force = "no force" if self.was.endswith("not forced") else "force"
             table = self.object.removeprefix("row security of ")
             return f"alter table {table} {enable} row level security, {force} row level security"
+        if self.object.startswith("statistics of "):
+            table, _, column = self.object.removeprefix("statistics of ").rpartition(".")
+            return f"alter table {table} alter column {column} set statistics {self.was or -1}"
         if self.object.startswith(("policy ", "trigger ")) and self.was is None:
             return f"drop {self.object}"
         if self.object.startswith("grant "):
@@ -102,11 +80,13 @@ class Difference:
 
 
 def known(conn: Connection) -> bool:
-    """Whether a deploy recorded the catalog, and no migration ran since by other means."""
+    """Whether a deploy of this version recorded the catalog, and no migration ran since by other means."""
     if _missing(conn, "deployed_catalog") or _missing(conn, "_yoyo_migration"):
         return False
     row = conn.execute(
-        "select exists (select from graphium_private.deployed_catalog) and not exists ("
+        "select exists ("
+        " select from graphium_private.deployed_catalog where object = 'this list' and state = 'format 2')"
+        " and not exists ("
         " select from (select 'migrations/' || migration_id || '.sql' as path from graphium_private._yoyo_migration) m"
         " full join (select path from graphium_private.deployed_files where path ^@ 'migrations/') f using (path)"
         " where m.path is null or f.path is null)"
@@ -116,26 +96,52 @@ def known(conn: Connection) -> bool:
 
 def differences(conn: Connection) -> tuple[Difference, ...]:
     """What is not as the last deploy left it; nothing when that is not known. In a transaction as graphium_owner."""
-    if not known(conn):
-        return ()
-    conn.execute("set local search_path = ''")
-    rows = conn.execute(
-        f"select object, r.state, c.state, coalesce(c.owner, 'graphium_owner') from ({_CATALOG}) as c"
-        " full join graphium_private.deployed_catalog r using (object)"
-        " where r.state is distinct from c.state"
-        # An earlier version recorded none.
-        "   and (not object ^@ 'trigger '"
-        "        or exists (select from graphium_private.deployed_catalog t where t.object ^@ 'trigger '))"
-        ' order by object collate "C"'.encode()
-    ).fetchall()
-    conn.execute("set local search_path = pg_catalog, pg_temp")
+    with _told():
+        if not known(conn):
+            return ()
+        rows = conn.execute(
+            f"select object, r.state, c.state, coalesce(c.owner, 'graphium_owner') from ({_CATALOG}) as c"
+            " full join graphium_private.deployed_catalog r using (object)"
+            ' where r.state is distinct from c.state order by object collate "C"'.encode()
+        ).fetchall()
     return tuple(Difference(*row) for row in rows)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise DeployNotAllowedError(
+            f"{error.diag.message_primary}: our own records belong to somebody else, as after pg_restore --no-owner",
+            "As a superuser, in psql: select remedy from graphium.check_security() where lint = 'owner' \\gexec"
+            "\nThen: graphium migrate",
+        ) from error
+
+
+def refused(found: Iterable[Difference], expected: Container[str]) -> tuple[Difference, ...]:
+    """Those which keep a deploy from running. `expected`: names of the functions that the tree makes."""
+    return tuple(
+        d
+        for d in found
+        if d.refused and not (d.was is None and d.object.removeprefix("function ").partition("(")[0] in expected)
+    )
+
+
+def refusal(found: Iterable[Difference]) -> DeployError:
+    """The error for those that :func:`refused` names."""
+    lines = "".join(
+        f"\n  {d.refused};" + ("  -- or move it to a schema of yours" if d.was is None else "") for d in found
+    )
+    return DeployError(
+        "changed by hand since the last migrate, and not by a deploy to put back",
+        f"As a superuser, and then graphium migrate again:{lines}",
+    )
 
 
 def put_back(conn: Connection, found: tuple[Difference, ...]) -> None:
     """Undo what no repeatable file would undo: flags, rights, policies too many. Raises when it is not allowed to."""
-    # What a stranger owns is for the verification to refuse.
-    mended = [d for d in found if d.remedy and d.owner in OWNERS]
+    mended = [d for d in found if d.remedy]
     for difference in mended:
         try:
             conn.execute("select set_config('role', %s, true)", [difference.owner])
@@ -150,17 +156,6 @@ def put_back(conn: Connection, found: tuple[Difference, ...]) -> None:
             raise _by_superuser(left)
         # Taking back a right to a table takes those to its columns along.
         put_back(conn, tuple(d for d in now if d not in found))
-
-
-def refuse_added(found: tuple[Difference, ...], expected: set[str]) -> None:
-    """Raise for functions that were added by hand: `expected` are the names of those that the tree makes."""
-    added = [d.object for d in found if d.was is None and d.object.startswith("function ")]
-    strange = [text for text in added if text.removeprefix("function ").partition("(")[0] not in expected]
-    if strange:
-        raise DeployError(
-            "functions were added by hand to our schemas; drop them, or move them to a schema of yours:\n  "
-            + "\n  ".join(f"drop {text};" for text in strange)
-        )
 
 
 def record(conn: Connection) -> None:

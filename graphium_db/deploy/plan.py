@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import expressions as exp
 
 from graphium_db.deploy import apply, drift
-from graphium_db.deploy.tree import Statement, Tree, statements
+from graphium_db.deploy.tree import DeployError, Statement, Tree, statements
 
 BY_HAND = "changed by hand"
+REFUSED = "refused"
 
 
 @dataclass(frozen=True)
 class Change:
     """One file: its path under `db/`, `"migration" | "apply" | "removed"`, and what its statements do.
 
-    With `"changed by hand"`, `path` is an object of the database that is not as the last deploy left it.
+    With `"changed by hand"`, `path` is an object of the database that is not as the last deploy left it; with
+    `"refused"`, one on account of which a deploy would refuse, and the statement is for a superuser to run before it.
     """
 
     path: str
@@ -30,17 +33,27 @@ class Plan:
     """What :func:`graphium_db.deploy.deploy` would do now; false when nothing."""
 
     changes: tuple[Change, ...]
+    refusal: DeployError | None = None
+    """What a deploy would raise instead."""
 
     def __bool__(self) -> bool:
         return bool(self.changes)
 
     def __str__(self) -> str:
+        return self.told(verbose=True)
+
+    def told(self, *, verbose: bool) -> str:
+        """A line for each change, and how many of each kind; what their statements do as well."""
         if not self:
             return "Nothing to do."
         lines = []
         for change in self.changes:
             lines.append(f"{change.action} {change.path}")
-            lines += [f"  {text}" for text in change.statements]
+            if verbose or change.action == REFUSED:
+                lines += [f"  {text}" for text in change.statements]
+        if not verbose:
+            counts = Counter(change.action for change in self.changes)
+            lines.append("In all: " + ", ".join(f"{count} {action}" for action, count in counts.items()))
         return "\n".join(lines)
 
 
@@ -53,18 +66,21 @@ def plan(target: str | apply.Connection, *, tree: Tree | None = None) -> Plan:
         with apply.owner_transaction(conn):
             # Pending migrations make every repeatable file run again: see deploy().
             by_hand = drift.differences(conn)
+            refused = drift.refused(by_hand, apply.made(conn, tree))
             todo = apply.pending(conn, tree)
             if todo.migrations or by_hand or not drift.known(conn):
                 todo = apply.pending(conn, tree, everything=True)
     paths = {p.stem: p for p in tree.migrations()}
     return Plan(
-        tuple(Change(str(d), BY_HAND, (d.remedy,) if d.remedy else ()) for d in by_hand)
+        tuple(Change(str(d), REFUSED, (f"{d.refused};",)) for d in refused)
+        + tuple(Change(str(d), BY_HAND, (d.remedy,) if d.remedy else ()) for d in by_hand if d not in refused)
         + tuple(
             Change(f"migrations/{paths[m].name}", "migration", _describe(paths[m].read_text("utf-8")))
             for m in todo.migrations
         )
         + tuple(Change(f.path, "apply", _describe(f.text)) for f in todo.files)
-        + tuple(Change(path, "removed", ()) for path in todo.removed)
+        + tuple(Change(path, "removed", ()) for path in todo.removed),
+        drift.refusal(refused) if refused else None,
     )
 
 

@@ -21,7 +21,8 @@ select format(E'%s\\n  %s, %s, parallel %s, %s, owner %s\\n  %s\\n  body %s', p.
            || case when p.proisstrict then ', strict' else '' end
            || case when p.proleakproof then ', leakproof' else '' end,
          pg_get_userbyid(p.proowner),
-         coalesce('set ' || array_to_string(p.proconfig, ', set '), 'no setting')
+         coalesce((select string_agg('set ' || s, ', ' order by s collate "C") from unnest(p.proconfig) as s),
+                  'no setting')
            || coalesce(E'\\n  arguments ' || nullif(pg_get_function_arguments(p.oid), ''), ''),
          md5(coalesce(pg_get_function_sqlbody(p.oid), p.prosrc)))
   from pg_proc p join pg_language l on l.oid = p.prolang

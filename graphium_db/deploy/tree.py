@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 import sqlglot
 from sqlglot import Token, TokenType
 
-from graphium_db.errors import GraphiumError
+from graphium_db.errors import GraphiumError, NotAllowedError
 from graphium_db.resources import db_path
 
 RELEASED = "released.sha256"
@@ -26,6 +27,10 @@ VECTOR_SCHEMA = "@extschema:vector@"
 
 class DeployError(GraphiumError):
     """The database or the SQL tree is not in a state that can be deployed; the message says what to do."""
+
+
+class DeployNotAllowedError(DeployError, NotAllowedError):
+    """It could be deployed, by somebody else than this login."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +188,7 @@ def _statement(text: str, batch: list[Token]) -> Statement:
             at = [w.lower() for w in words].index("on")
             name += " on " + _qualified([w for w in words[at + 1 :] if w.lower() != "only"])
     elif verb in ("grant", "revoke", "comment"):
-        name = " ".join(source.split(maxsplit=1)[1].split())[:70]
+        name = textwrap.shorten(source.split(maxsplit=1)[1], 70, placeholder=" …")
     elif verb in ("insert", "update", "delete", "set"):
         name = " ".join(words[1:6]).replace(" . ", ".")
     # A token's line is that of its end: count for the start.

@@ -9,6 +9,7 @@ import pytest
 
 from graphium_db import errors
 from graphium_db.cli.main import _OF_ERROR, cli
+from graphium_db.resources import db_path
 from tests.cli.conftest import Ran
 from tests.support.databases import Database, grant_deployer
 
@@ -31,17 +32,29 @@ def test_tenants_and_principals(db: Database, run: Run, environment: pytest.Monk
     assert ran.out == f"{role} is small with hr, read-only\n"
     assert run("principal", "list").out.splitlines()[2].split() == [role, "small", "hr", "read"]
     db.connect().execute("update graphium.principals set role_oid = 1")  # as after a restore into another cluster
-    assert run("principal", "list").out.splitlines()[2].split(None, 3) == [role, "small", "hr", "nothing: add it again"]
+    assert run("principal", "list").out.splitlines()[2].split(None, 3) == [
+        role,
+        "small",
+        "hr",
+        "nothing: add or remove it",
+    ]
     (listed,) = run("principal", "list", "--json").json
     assert (listed["scopes"], listed["read_only"], listed["is_in_force"]) == (["hr"], True, False)
     assert run("principal", "remove", role).code == 0
-    assert run("principal", "remove", role).code == 4
+    assert run("principal", "remove", role).code == 5
     assert run("principal", "list").err == "No principals yet: graphium principal add …\n"
-    assert run("principal", "add", "no-such-role", "--tenant", "small").code == 4
+    assert run("principal", "add", "no-such-role", "--tenant", "small").code == 5
+    ran = run("principal", "add", role, "--tenant", "no-such-tenant")
+    assert ran.code == 5
+    assert ran.err.endswith("Hint: `graphium tenant list` lists them.\n")
 
-    assert run("tenant", "drop", "big", stdin="n\n").code == 130
+    ran = run("tenant", "drop", "big", stdin="n\n")
+    assert (ran.code, ran.err.splitlines()[-1][-12:]) == (1, "Not dropped.")
+    ran = run("tenant", "drop", "big", stdin="")
+    assert ran.code == 2
+    assert "--yes" in ran.err
     assert run("tenant", "drop", "big", "--yes").code == 0
-    assert run("tenant", "drop", "big", "--yes").code == 4
+    assert run("tenant", "drop", "big", "--yes").code == 5
     assert "big" not in [tenant["slug"] for tenant in run("tenant", "list", "--json").json]
 
 
@@ -61,7 +74,12 @@ def test_migrate(db: Database, run: Run) -> None:
     assert run("migrate", "--dsn", dsn, "--json").json == {"migrations": [], "files": [], "removed": [], "by_hand": []}
     assert "create or replace function graphium.search_context" in run("migrate", "--sql").out
     assert run("migrate", "--sql", "--plan").code == 2
-    assert "create extension if not exists age" in run("migrate", "--bootstrap").out
+    printed = run("migrate", "--bootstrap").out
+    assert "create extension if not exists age" in printed
+    assert "proleakproof" in printed
+    assert run("migrate", "--bootstrap", "--no-hardening").out == (db_path() / "bootstrap.sql").read_text("utf-8")
+    assert run("migrate", "--no-hardening").code == 2
+    assert run("migrate", "--verbose").code == 2
     superuser = db.connect()
     superuser.execute('create schema "an extension\'s"')
     superuser.execute('alter extension vector set schema "an extension\'s"')
@@ -70,9 +88,36 @@ def test_migrate(db: Database, run: Run) -> None:
     finally:
         superuser.execute("alter extension vector set schema public")
     assert '"an extension\'s".vector' in text
-    ran = run("migrate", "--dsn", db.dsn("app"))
-    assert ran.code == 3
-    assert "graphium_owner" in ran.err
+    for plan in ((), ("--plan",)):
+        ran = run("migrate", *plan, "--dsn", db.dsn("app"))
+        assert ran.code == 4
+        assert "graphium_owner" in ran.err
+
+
+def test_what_a_plan_prints(db: Database, run: Run) -> None:
+    dsn = db.dsn("deployer")
+    superuser = db.connect()
+    superuser.execute("grant insert on graphium.kg_statements to graphium_app")
+    lines = run("migrate", "--plan", "--dsn", dsn).out.splitlines()
+    assert lines[:2] == [
+        "changed by hand grant insert on table graphium.kg_statements to graphium_app (added)",
+        "apply classification/rules.toml",
+    ]
+    files = len(lines) - 2
+    assert lines[-1] == f"In all: 1 changed by hand, {files} apply"
+    assert len(run("migrate", "--plan", "--verbose", "--dsn", dsn).out.splitlines()) > 5 * files
+
+    superuser.execute("create table graphium.notes ()")
+    ran = run("migrate", "--plan", "--dsn", dsn)
+    assert ran.out.startswith("refused table graphium.notes (added)\n  drop table graphium.notes;\n")
+    assert (ran.code, ran.err) == ((refused := run("migrate", "--dsn", dsn)).code, refused.err)
+    assert ran.code != 0
+    assert [(f["found"], f["remedy"]) for f in run("doctor", "--dsn", dsn, "--json").json if f["check"] == "deployment"] == [
+        ("changed by hand since the last migrate: table graphium.notes (added)",
+         "As a superuser, and then graphium migrate: drop table graphium.notes;")
+    ]  # fmt: skip
+    superuser.execute("drop table graphium.notes; revoke insert on graphium.kg_statements from graphium_app")
+    assert run("migrate", "--plan", "--dsn", dsn).out == "Nothing to do.\n"
 
 
 def test_doctor_finds_nothing_then_something(db: Database, run: Run) -> None:
@@ -80,6 +125,7 @@ def test_doctor_finds_nothing_then_something(db: Database, run: Run) -> None:
     healthy = run("doctor", "--dsn", dsn, "--json")
     assert [finding for finding in healthy.json if finding["level"] == "fault"] == []
     assert [finding["level"] for finding in healthy.json if finding["check"] == "security"] == ["ok"]
+    assert {finding["remedy"] for finding in healthy.json if finding["level"] == "ok"} == {None}
     assert healthy.code == 0
     superuser = db.connect()
     try:
@@ -137,15 +183,35 @@ def test_doctor_names_a_few_of_many_and_counts(db: Database, run: Run) -> None:
         "✗ policy_added p1 on graphium.kg_statements",
     ]
     assert "  … and 2 more of policy_added: --json lists them" in lines
-    assert ran.err.startswith("7 faults, ")
+    assert ran.err.startswith("8 faults, ")
+    assert "✗ changed_by_hand " in ran.out  # an admin, who cannot compare with the files, is told all the same
 
 
 def test_doctor_says_what_it_may_not_look_at(acme: str, db: Database, run: Run) -> None:
     ran = run("doctor", "--dsn", db.dsn("app"), "--json")
     found = {finding["check"]: (finding["level"], finding["found"]) for finding in ran.json}
-    assert found["security"] == ("warning", "not checked: permission denied for function check_security")
-    assert found["deployment"][0] == "warning"
-    assert ran.code == 0
+    assert found["security"] == ("fault", "not checked: permission denied for function check_security")
+    assert found["deployment"] == ("warning", "not compared with the files of this version")
+    assert "grant" not in ran.out
+    assert ran.code == 6
+    ran = run("doctor", "--dsn", db.dsn("admin"), "--tenant", "nosuch", "--json")
+    assert ran.code == 4
+    assert json.loads(ran.err)["error"]["sqlstate"] == "MG002"
+
+
+def test_doctor_says_what_it_could_not_look_at_and_why(db: Database, run: Run) -> None:
+    superuser = db.connect()
+    superuser.execute("alter function graphium_private._our_schemas() owner to current_user")
+    for login in ("admin", "deployer"):
+        ran = run("doctor", "--dsn", db.dsn(login), "--json")
+        assert ran.code == 6
+        assert ("security", "fault", "not checked: permission denied for function _our_schemas") in [
+            (finding["check"], finding["level"], finding["found"]) for finding in ran.json
+        ]
+    [deployment] = [finding["remedy"] for finding in ran.json if finding["check"] == "deployment"]
+    assert deployment.endswith("alter routine graphium_private._our_schemas() owner to graphium_owner;")
+    superuser.execute("alter routine graphium_private._our_schemas() owner to graphium_owner")
+    assert run("migrate", "--dsn", db.dsn("deployer")).out == "Nothing to do.\n"
 
 
 def test_doctor_on_a_database_without_graphium(blank: Callable[..., Database], run: Run) -> None:
@@ -228,7 +294,7 @@ def test_doctor_warns_of_a_superuser_s_login(db: Database, run: Run) -> None:
 
 
 def test_every_sqlstate_has_an_exit_code() -> None:
-    assert set(errors.BY_SQLSTATE.values()) | {errors.GraphiumError} == set(_OF_ERROR)
+    assert set(errors.BY_SQLSTATE.values()) | {errors.GraphiumError, errors.NotAllowedError} == set(_OF_ERROR)
 
 
 def test_every_command_has_help_of_at_most_80_columns_and_json(run: Run) -> None:

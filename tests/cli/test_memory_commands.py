@@ -218,7 +218,12 @@ def test_forget_and_scopes(filled: str, run: Run) -> None:
     assert run("scopes", "statement", raise_id).code == 2
     assert run("forget", raise_id, "--json").json == {"deleted": 1}
     assert run("forget", raise_id).out == "0 deleted\n"
-    assert run("scopes", "statement", raise_id, "--open").code == 5
+    ran = run("scopes", "statement", raise_id, "--open")
+    assert ran.code == 5
+    assert "`graphium tree --ids` and `graphium recall --ids` list ids" in ran.err
+    (ferry,) = [row for row in run("tree", "--json").json if row["specimen"] == "Ferry app"]
+    narrowed = run("scopes", "family", ferry["family_id"], "--cascade", "--required-scope", "hr")
+    assert narrowed.out == "3 changed, what is inside included\n"  # family, specimen, statement
 
 
 def test_scopes_of_the_environment_are_separated_by_commas(

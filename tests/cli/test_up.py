@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -54,6 +55,19 @@ def test_up_makes_a_server_that_only_the_right_people_enter(data: Path, run: Run
     ):
         with pytest.raises(psycopg.OperationalError, match=message):
             psycopg.connect(dsn)
+
+    # A DBA's work: the line that is printed. libpq takes no socket in a directory with so long a path, hence the link.
+    with tempfile.TemporaryDirectory(prefix="graphium-") as short:
+        (Path(short) / "cluster").symlink_to(data / "cluster")
+        dsn = make_conninfo(up["superuser_dsn"], host=f"{short}/cluster")
+        ask = "select current_user, current_database(), current_setting('is_superuser')"
+        done = subprocess.run([up["psql"], "-XAtc", ask, dsn], capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == ("postgres|graphium|on\n", "")
+        if os.geteuid() == 0:  # nobody else, wherever his path leads
+            denied = subprocess.run([up["psql"], "-XAtc", ask, dsn], capture_output=True, text=True, user="nobody")
+            assert (denied.stdout, denied.returncode) == ("", 2)
+    assert f"host={quote(str(data.resolve() / 'cluster'))}&" in up["superuser_dsn"]
+    assert f"{up['psql']} '{up['superuser_dsn']}'" in run("up").err.splitlines()
 
     def mode(path: Path) -> int:
         return stat.S_IMODE(path.stat().st_mode)
@@ -206,3 +220,27 @@ def test_as_an_ordinary_user_too(tmp_path: Path) -> None:
             assert graphium("tenant", "create", "acme").returncode == 0
         finally:
             assert graphium("up", "--stop").stdout == "Stopped.\n"
+
+
+def test_the_demo_says_what_to_do_with_a_folder_of_an_older_version(data: Path, run: Run) -> None:
+    import sys
+
+    from tests.cli.conftest import ROOT
+
+    up = run("up", "--data", str(data), "--json").json
+    with tempfile.TemporaryDirectory(prefix="graphium-") as short:
+        (Path(short) / "cluster").symlink_to(data / "cluster")
+        with psycopg.connect(make_conninfo(up["superuser_dsn"], host=f"{short}/cluster"), autocommit=True) as superuser:
+            superuser.execute("update graphium_private.deployed_files set sha256 = 'x' where path ~ '^migrations/0001'")
+    run("up", "--stop")
+    for was_up in (False, True):
+        if was_up:
+            server._Cluster.at(data).start()
+        done = subprocess.run(
+            [sys.executable, ROOT / "examples" / "demo.py", "--data", str(data)], capture_output=True, text=True
+        )
+        assert done.returncode == 1
+        assert done.stderr.startswith("Error: migrations/0001")
+        assert f"data is in {data.resolve()}" in done.stderr
+        assert "DATA=" in done.stderr
+        assert server._Cluster.at(data).running() is was_up

@@ -13,7 +13,7 @@ import pytest
 from psycopg.rows import dict_row, tuple_row
 
 from graphium_db import deploy
-from graphium_db.deploy import Deployed, DeployError, apply
+from graphium_db.deploy import Deployed, DeployError, DeployNotAllowedError, apply
 from graphium_db.deploy.snapshot import snapshot
 from tests.deploy.conftest import FUNCTION, POLICY, TABLE, SmallTree
 from tests.support.concurrency import all_at_once
@@ -186,7 +186,16 @@ def test_a_stranger_owns_nothing_here(blank: Blank, small: SmallTree) -> None:
     db = blank()
     deploy.deploy(db.dsn("deployer"), tree=small)
     db.connect().execute("create function graphium.planted() returns int language sql return 1")
-    small.write("functions/010_f.sql", FUNCTION + "-- changed")
+    small.write("functions/010_f.sql", FUNCTION + "create view graphium.v as select 1 as one;")
+    assert deploy.plan(db.dsn("deployer"), tree=small).refusal is not None
+    with pytest.raises(DeployError, match=r"drop routine graphium\.planted\(\);  -- or move it"):
+        deploy.deploy(db.dsn("deployer"), tree=small)
+    assert db.connect().execute("select to_regclass('graphium.v')").fetchone() == (None,)
+
+
+def test_a_stranger_s_object_that_no_record_tells_of_is_refused(blank: Blank, small: SmallTree) -> None:
+    db = blank()
+    db.connect().execute("create function graphium.planted() returns int language sql return 1")
     with pytest.raises(DeployError, match=r"function graphium\.planted\(\) is owned by"):
         deploy.deploy(db.dsn("deployer"), tree=small)
 
@@ -196,7 +205,7 @@ def test_says_what_a_database_lacks(blank: Blank, small: SmallTree) -> None:
         deploy.deploy(blank(boot=False).dsn("deployer"), tree=small)
     db = blank()
     stranger = db.login()
-    with pytest.raises(DeployError, match=r"cannot act as graphium_owner: .*inherit false, set true"):
+    with pytest.raises(DeployNotAllowedError, match=r"cannot act as graphium_owner: .*inherit false, set true"):
         deploy.deploy(db.dsn(stranger), tree=small)
 
 

@@ -106,11 +106,14 @@ def test_a_trigger_is_put_back(blank: Blank, small: SmallTree, by_hand: str, not
     assert deploy.deploy(db.dsn("deployer"), tree=small) == Deployed()
 
 
-def test_triggers_that_an_earlier_version_did_not_record_are_no_alarm(blank: Blank, small: SmallTree) -> None:
+def test_a_list_that_an_earlier_version_left_is_no_alarm_and_is_made_anew(blank: Blank, small: SmallTree) -> None:
     db = blank()
-    small.write("functions/010_f.sql", FUNCTION + TRIGGER)
     deploy.deploy(db.dsn("deployer"), tree=small)
-    db.connect().execute("delete from graphium_private.deployed_catalog where object ^@ 'trigger '")
+    superuser = db.connect()
+    superuser.execute("delete from graphium_private.deployed_catalog where object = 'this list'")
+    superuser.execute("update graphium_private.deployed_catalog set state = md5(state)")
+    assert [c.action for c in deploy.plan(db.dsn("deployer"), tree=small).changes] == ["apply", "apply"]
+    assert deploy.deploy(db.dsn("deployer"), tree=small) == Deployed((), ALL)
     assert deploy.deploy(db.dsn("deployer"), tree=small) == Deployed()
 
 
@@ -134,8 +137,76 @@ def test_a_function_added_by_hand_is_refused(blank: Blank, small: SmallTree) -> 
     admin = db.connect()
     admin.execute("set role graphium_owner")
     admin.execute(FUNCTION.replace("graphium.f", "graphium.g").encode())
-    with pytest.raises(DeployError, match=r"drop function graphium\.g\(\);"):
+    with pytest.raises(DeployError, match=r"drop routine graphium\.g\(\);"):
         deploy.deploy(db.dsn("deployer"), tree=small)
+    admin.execute("drop function graphium.g()")
+    assert deploy.deploy(db.dsn("deployer"), tree=small) == Deployed()
+
+
+@pytest.mark.parametrize(
+    ("by_hand", "asked"),
+    [
+        ("alter function graphium.f() owner to {superuser}", "alter routine graphium.f() owner to graphium_owner"),
+        ("alter function graphium.f() owner to graphium_keeper", "alter routine graphium.f() owner to graphium_owner"),
+        ("alter table graphium.t owner to {superuser}", "alter table graphium.t owner to graphium_owner"),
+        ("create table graphium_private.notes2 ()", "drop table graphium_private.notes2"),
+        ("create view graphium.v as select 1 as one", "drop view graphium.v"),
+        ("create type graphium.pair as (a int, b int)", "drop type graphium.pair"),
+        ("create type graphium.mood as enum ('good')", "drop type graphium.mood"),
+    ],
+)
+def test_what_a_deploy_may_not_put_back_is_refused_with_the_statement(
+    blank: Blank, small: SmallTree, by_hand: str, asked: str
+) -> None:
+    db = blank()
+    dsn = db.dsn("deployer")
+    small.write("functions/010_f.sql", FUNCTION + "grant execute on function graphium.f() to graphium_keeper;")
+    deploy.deploy(dsn, tree=small)
+    before = snapshot(db.connect())
+    db.connect().execute(by_hand.format(superuser="current_user").encode())
+    planned = deploy.plan(dsn, tree=small)
+    assert (planned.changes[0].action, planned.changes[0].statements) == ("refused", (f"{asked};",))
+    with pytest.raises(DeployError) as raised:
+        deploy.deploy(dsn, tree=small)
+    assert str(raised.value) == str(planned.refusal)
+    assert f"\n  {asked};" in (raised.value.hint or "")
+    db.connect().execute(asked.encode())
+    deploy.deploy(dsn, tree=small)  # a right that the wrong owner had before went when he became the owner
+    assert snapshot(db.connect()) == before
+    assert deploy.deploy(dsn, tree=small) == Deployed()
+
+
+def test_statistics_of_what_people_wrote_are_put_back_and_others_are_the_dba_s(db: Database) -> None:
+    superuser = db.connect()
+    superuser.execute("alter table graphium.kg_statements alter content set statistics 100")
+    superuser.execute("alter table graphium.kg_statements alter created_at set statistics 1000")
+    by_hand = deploy.deploy(db.dsn("deployer")).by_hand
+    assert by_hand == ("statistics of graphium.kg_statements.content (gone)",)
+    targets = superuser.execute(
+        "select attname, attstattarget from pg_attribute where attrelid = 'graphium.kg_statements'::regclass"
+        " and attname in ('content', 'created_at') order by 1"
+    ).fetchall()
+    assert targets == [("content", 0), ("created_at", 1000)]
+
+
+def test_each_function_s_owner_is_put_back_by_the_statement_that_migrate_tells(db: Database) -> None:
+    superuser = db.connect()
+    before = snapshot(superuser)
+    with superuser.transaction():
+        superuser.execute("set local search_path = pg_catalog, pg_temp")
+        names = [row[0] for row in superuser.execute(
+            "select p.oid::regprocedure::text from pg_proc p where pronamespace in ('graphium'::regnamespace, 'graphium_private'::regnamespace)"
+        )]  # fmt: skip
+        for name in names:
+            superuser.execute(f"alter routine {name} owner to current_user".encode())
+    planned = deploy.plan(db.dsn("deployer"))
+    told = [change for change in planned.changes if change.action == "refused"]
+    assert sorted(change.path for change in told) == sorted(f"function {name} (changed)" for name in names)
+    for change in told:
+        for statement in change.statements:
+            superuser.execute(statement.encode())
+    assert snapshot(superuser) == before
+    assert not deploy.plan(db.dsn("deployer"))
 
 
 def test_what_changes_rightly_is_no_alarm(db: Database) -> None:

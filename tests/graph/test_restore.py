@@ -6,6 +6,8 @@ database fails until the graph is rebuilt.
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,7 @@ from graphium_db import deploy
 from tests.graph.mirror import Taxonomy, assert_equal
 from tests.support.databases import Cluster, Connection, Database, as_caller
 from tests.support.psql import libpq_environment, psql
+from tests.support.shell import as_logins, blocks, paste
 
 
 def program(name: str) -> str:
@@ -107,6 +110,9 @@ def test_restored(restored: Database) -> None:
 
     assert restored.ailments() == []
     assert superuser.execute("select * from graphium_private._check_cypher_grants()").fetchall() == []
+    assert not deploy.plan(
+        restored.dsn("deployer")
+    )  # a definition that reads otherwise, once restored, would be told as changed by hand
     for id in ids.values():
         assert_equal(superuser, id)
     app = restored.connect("app")
@@ -124,3 +130,34 @@ def test_restored(restored: Database) -> None:
     with as_caller(app, "and a new one"):
         assert names(app) == set()
     assert restored.ailments() == []
+
+
+def test_the_recipe_of_the_docs(source: Database, cluster: Cluster, tmp_path: Path) -> None:
+    """Line by line; but for the roles, which belong to the whole cluster, and this one's are there."""
+    [recipe] = blocks("docs/restore.md", "sh")
+    into = Database(cluster, cluster.new_name())
+    said: dict[str, str] = {}
+    try:
+        for line in recipe.splitlines():
+            command = line.split("  #")[0].strip()
+            if not command or "roles.sql" in command:
+                continue
+            database = source.name if command.startswith("pg_dump ") else into.name
+            command = re.sub(r"\bmemory$|(?<=-d )memory\b", database, command)
+            command = as_logins(command, {"deployer": into.dsn("deployer"), "my_admin": into.dsn("admin")})
+            if command.startswith("graphium doctor"):
+                command += " --json | cat"  # other runs have roles on this server, which may be its faults
+            said[command.split(" | ")[0].split(" --dsn")[0]] = paste(command, source.dsn(), tmp_path)
+        assert len(said) == 8
+        assert said["graphium migrate"] == "Nothing to do.\n"
+        assert said["graphium maintain --rebuild-graphs"].count(" rebuilt: ") == 2
+        assert said["graphium principal list"].splitlines()[-1].split()[1:] == ["acme", "hr", "read", "and", "write"]
+        found = {f["check"]: (f["level"], f["found"]) for f in json.loads(said["graphium doctor"])}
+        assert found["deployment"] == ("ok", "up to date")
+        assert not {"explain_tells", "ag_catalog_grant", "ag_catalog_slow"} & found.keys()
+        assert into.ailments() == []
+        with as_caller(into.connect("app"), "acme") as app:
+            assert "relationships" in names(app)
+    finally:
+        into.close()
+        cluster.drop(into.name)

@@ -43,6 +43,17 @@ VECTORS: dict[str, Vector] = {
 }
 
 
+class Roughly(float):
+    """A number that the database's may be off from by as much as `within`."""
+
+    within: float
+
+    def __new__(cls, value: float, within: float) -> Roughly:
+        number = super().__new__(cls, value)
+        number.within = within
+        return number
+
+
 class Refused(Exception):
     """What the database must say: an SQLSTATE."""
 
@@ -451,7 +462,11 @@ class Caller:
         def scaled(id: UUID) -> float:
             return 0.0 if id not in near else 1.0 if high - low < 1e-9 else (near[id] - low) / (high - low)
 
-        return [(id, near.get(id), scaled(id) / 2 + matched.get(id, 0) / most / 2) for id in near | matched]
+        # the database has cosines in single precision, and a small spread magnifies what that is off by
+        within = 1e-5 + (1e-6 / (high - low) if high - low >= 1e-9 else 0)
+        return [
+            (id, near.get(id), Roughly(scaled(id) / 2 + matched.get(id, 0) / most / 2, within)) for id in near | matched
+        ]
 
     def _follow(
         self,

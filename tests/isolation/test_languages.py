@@ -234,28 +234,30 @@ def test_the_story_meets_every_error_that_a_client_can_meet() -> None:
 # ------------------------------------------------------------------------------------------------ docs/languages.md
 
 
-def code(language: str) -> str:
-    [block] = re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs" / "languages.md").read_text("utf-8"), re.DOTALL)
-    return str(block)
+def code(language: str) -> list[str]:
+    page = (ROOT / "docs" / "languages.md").read_text("utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
 
 
 def test_the_examples_of_the_docs(db: Database, tmp_path: Path) -> None:
-    db.connect("admin").execute("select graphium.create_tenant('acme', dimensions => 3)")
+    """Each by itself, from the tenant that the page makes."""
+    [javascript], [tenant, story] = code("js"), code("sql")
+    db.connect("admin").execute(tenant.encode())
     app = conninfo_to_dict(db.dsn("app"))
     address = "postgresql:///{dbname}?host={host}&user={user}&password={password}".format(**app)
-    (tmp_path / "example.cjs").write_text(code("js"), "utf-8")
+    (tmp_path / "example.cjs").write_text(javascript, "utf-8")
     said = node(tmp_path / "example.cjs", env={"GRAPHIUM_DSN": f"{address}&port={app.get('port', 5432)}"})
     assert said.splitlines() == [
         "[ 'hr' ] [ { content: 'Aisha prefers written feedback.', similarity: 1 } ]",
         "[] []",
-        "MG005 query_embedding has 2 dimensions, the tenant's model all-MiniLM-L6-v2 has 3",
-        "Give 3 finite numbers made by all-MiniLM-L6-v2, or null to store or search by words only.",
+        "MG005 query_embedding has 2 dimensions, the tenant's model toy-model has 3",
+        "Give 3 finite numbers made by toy-model, or null to store or search by words only.",
     ]
     done = subprocess.run(
         [psql(), "--no-psqlrc", "--quiet", "--file=-", db.dsn("app")],
-        input=code("sql"),
+        input=story,
         capture_output=True,
         text=True,
         check=True,
     )
-    assert (done.stdout, done.stderr) == ("Aisha prefers written feedback.\n1\n", "")
+    assert (done.stdout, done.stderr) == ("Tomasz prefers small pull requests.\n1\n", "")

@@ -10,6 +10,7 @@ import functools
 import io
 import itertools
 import json
+import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -31,7 +32,8 @@ from tests.isolation.world import ACTORS, Actor, NoModel, World, build, rows
 from tests.support.databases import Connection, Database
 
 FILE = Path(__file__).with_name("matrix.yaml")
-MATRIX: dict[str, Any] = yaml.load(FILE.read_text("utf-8"), yaml.BaseLoader)  # every cell is a text
+MARK = r" \[\^(\w+)\](?=:)"  # of a note, which is for readers
+MATRIX: dict[str, Any] = yaml.load(re.sub(MARK, "", FILE.read_text("utf-8")), yaml.BaseLoader)  # every cell is a text
 CALLS = ("functions", "cypher", "statements", "commands", "client")
 UNSTATED = "not stated"
 
@@ -108,14 +110,20 @@ def error(caught: psycopg.Error) -> Got:
     return Got(str(caught.sqlstate), f"{caught} {said}")
 
 
+@functools.cache
+def hidden(world: World, actor: str) -> tuple[list[str], list[UUID]]:
+    """What it must never get, and the rows that it must never change."""
+    return world.hidden_from(ACTORS[actor]), [UUID(id) for id in world.hidden_ids(ACTORS[actor])]
+
+
 def expect(world: World, cell: Cell, call: str, got: Got, after: dict[UUID, str]) -> None:
     """The cell is as stated, nothing hidden came along, and nothing hidden changed. What the call says is no secret."""
-    actor = ACTORS[cell.actor]
+    secrets, hidden_rows = hidden(world, cell.actor)
     found = "some" if cell.expected == "some" and got.cell.isdigit() else got.cell
-    assert (actor.name, found) == (actor.name, cell.expected), got.everything
-    told = [secret for secret in world.hidden_from(actor) if secret in got.everything and secret not in call]
-    changed = [id for id in map(UUID, world.hidden_ids(actor)) if after.get(id) != world.before[id]]
-    assert (actor.name, told, changed) == (actor.name, [], [])
+    assert (cell.actor, found) == (cell.actor, cell.expected), got.everything
+    told = [secret for secret in secrets if secret in got.everything and secret not in call]
+    changed = [id for id in hidden_rows if after.get(id) != world.before[id]]
+    assert (cell.actor, told, changed) == (cell.actor, [], [])
 
 
 # ------------------------------------------------------------------------------------------ tables and sequences
@@ -125,8 +133,9 @@ def quoted(world: World, name: str) -> str:
 
 
 class Shape(NamedTuple):
-    """Of a table: a row as JSON, the columns that can be written, and those of its key with their types."""
+    """Of a table: its oid, a row as JSON, the columns that can be written, and those of its key with their types."""
 
+    oid: int
     row: str
     columns: list[str]
     key: list[tuple[str, str]]
@@ -140,15 +149,32 @@ def shape_of(world: World, table: str) -> Shape:
         " where a.attrelid = %s::regclass and a.attnum > 0 and not a.attisdropped order by a.attnum",
         [table],
     ).fetchall()
+    [(oid,)] = world.boss.execute("select %s::regclass::oid", [table])
     row = world.boss.execute(f"select to_jsonb(t)::text from {table} t limit 1".encode()).fetchone()
     key = [(name, type_) for name, type_, is_key, _ in columns if is_key] or [columns[0][:2]]
-    return Shape(row[0] if row else "{}", [name for name, _, _, is_given in columns if is_given], key)
+    return Shape(oid, row[0] if row else "{}", [name for name, _, _, is_given in columns if is_given], key)
+
+
+PRIVILEGES = ("select", "insert", "update", "references")
+
+
+def held_on_a_column(conn: Connection, table: int) -> str:
+    """The privileges that whoever acts on `conn` holds on at least one column."""
+    answers = ", ".join(f"has_any_column_privilege({table}, '{privilege}')" for privilege in PRIVILEGES)
+    [row] = conn.execute(f"select {answers}".encode())
+    held = [privilege for privilege, is_held in zip(PRIVILEGES, row, strict=True) if is_held]
+    return "none" if not held else "all" if len(held) == len(PRIVILEGES) else " and ".join(held)
 
 
 @pytest.mark.parametrize("line", lines("tables"))
 def test_tables(world: World, line: list[Cell]) -> None:
     for cell in line:
-        touched(world, cell)
+        if cell.operation == "any column":
+            with acting(world, ACTORS[cell.actor]) as conn:
+                held = held_on_a_column(conn, shape_of(world, quoted(world, cell.object)).oid)
+            expect(world, cell, "", Got(held), world.before)
+        else:
+            touched(world, cell)
 
 
 def touched(world: World, cell: Cell) -> None:
@@ -197,6 +223,20 @@ def touched(world: World, cell: Cell) -> None:
         world.ids[name] for name in ("raises_family", "pay_genus", "grades_specimen") if cell.actor == "unscoped"
     )
     expect(world, cell, row if cell.operation == "insert" else told, got, world.before)
+
+
+def test_a_privilege_on_one_column_is_noticed(world: World) -> None:
+    """All columns at once are refused all the same, so the other operations would not tell."""
+    statements, principals = (shape_of(world, f"graphium.{table}").oid for table in ("kg_statements", "principals"))
+    with world.boss.transaction(force_rollback=True):
+        world.boss.execute("grant insert (content), update (content) on graphium.kg_statements to graphium_user")
+        world.boss.execute("grant select (tenant) on graphium.principals to public")
+        world.boss.execute(f"set local session authorization {world.roles['unbound_login']}".encode())
+        assert held_on_a_column(world.boss, statements) == "select and insert and update"
+        assert held_on_a_column(world.boss, principals) == "select"
+        for command in ("delete from graphium.kg_statements", "select * from graphium.principals"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege), world.boss.transaction():
+                world.boss.execute(command.encode())
 
 
 @pytest.mark.parametrize("line", lines("sequences"))
@@ -376,7 +416,7 @@ def test_every_public_function_is_named(world: World) -> None:
     executable = world.boss.execute(
         "select distinct p.proname from pg_proc p, unnest(%s::text[]) as r(role)"
         " where p.pronamespace = 'graphium_private'::regnamespace and has_function_privilege(r.role, p.oid, 'execute')",
-        [[world.roles[f"{login}_login"] for login in ("app", "admin", "principal", "reader", "stranger")]],
+        [[world.roles[f"{login}_login"] for login in ("app", "admin", "principal", "reader", "unbound", "stranger")]],
     )
     in_statements = " ".join(MATRIX["statements"])
     assert [name for (name,) in executable if f"graphium_private.{name}(" not in in_statements] == []
@@ -412,8 +452,9 @@ def test_every_command_is_named() -> None:
 
 
 def test_the_file_has_nothing_that_is_not_looked_at() -> None:
-    assert set(MATRIX) == {"actors", "tables", "sequences", "other helpers", *CALLS}
+    assert set(MATRIX) == {"cells", "notes", "actors", "tables", "sequences", "other helpers", *CALLS}
     assert list(MATRIX["actors"]) == list(ACTORS)
+    assert set(MATRIX["notes"]) == set(re.findall(MARK, FILE.read_text("utf-8")))
     for section in ("tables", "sequences"):
         for operation, stated in MATRIX[section]["operations"].items():
             assert set(stated) - {"all others"} <= objects(section) | set(MATRIX[section]["names"]), operation
@@ -421,7 +462,7 @@ def test_the_file_has_nothing_that_is_not_looked_at() -> None:
 
 def test_every_operation_on_tables_is_there() -> None:
     stated = {operation for operations in MATRIX["tables"]["operations"] for operation in operations.split(", ")}
-    assert stated == {"select", "select system columns", "select for update", "copy to", "copy from", "insert", "update", "delete", "truncate", "references", "trigger", "lock", "lock in access share mode"}  # fmt: skip
+    assert stated == {"select", "select system columns", "select for update", "copy to", "copy from", "insert", "update", "delete", "any column", "truncate", "references", "trigger", "lock", "lock in access share mode"}  # fmt: skip
 
 
 def test_the_checks_can_fail(world: World) -> None:

@@ -19,7 +19,8 @@ from tests.support.databases import Cluster, Connection, Database, as_caller
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = re.findall(r"^```sql\n(.*?)^```", (ROOT / "docs" / "principals.md").read_text("utf-8"), re.M | re.S)
-RECIPE, SENSIBLE, CLOSED, END, REBIND = DOCS
+RECIPE, SENSIBLE, CLOSED, END, DROP = DOCS
+[REBIND] = re.findall(r"^```sql\n(.*?)^```", (ROOT / "docs" / "restore.md").read_text("utf-8"), re.M | re.S)
 WHO = "select tenant, scopes from graphium.caller()"
 SEEN = 'select content from graphium.kg_statements order by content collate "C"'
 
@@ -101,14 +102,13 @@ def memory(cluster: Cluster) -> Iterator[Database]:
     """The database of the recipe: closed to PUBLIC, as docs/principals.md has it, and with two tenants."""
     database = Database(cluster, cluster.take())
     try:
-        superuser = database.connect()
-        for login in ("app", "admin"):
-            superuser.execute(
-                sql.SQL("grant connect on database {} to {}").format(
-                    sql.Identifier(database.name), sql.Identifier(cluster.role(login))
-                )
-            )
-        superuser.execute(re.sub(r"\bmemory\b", database.name, CLOSED).encode())
+        closed = re.sub(r"\bmemory\b", database.name, CLOSED)
+        for printed, login in (("deployer", "deployer"), ("my_app", "app"), ("my_admin", "admin")):
+            closed, found = re.subn(rf"\b{printed}\b", cluster.role(login), closed)
+            assert found == 1
+        database.connect().execute(closed.encode())
+        for login in cluster.LOGINS:
+            database.connect(login)
         with database.connect("admin") as admin:
             for slug in ("acme", "umbrella"):
                 admin.execute("select graphium.create_tenant(%s, dimensions => 3)", [slug])
@@ -125,7 +125,7 @@ def memory(cluster: Cluster) -> Iterator[Database]:
 def test_three_lines_give_an_analyst_two_scopes_to_read(memory: Database, cluster: Cluster, who: str) -> None:
     superuser = memory.connect()
     analyst = cluster.role(f"analyst{next(numbers)}")
-    cluster._roles.insert(0, analyst)  # logins are cluster-wide: this run's is dropped at its end, before who made it
+    cluster._roles.insert(0, analyst)  # should the test not come to its end: dropped before who made it
     runs = superuser
     if who == "hosted admin":
         login = memory.login("graphium_admin")
@@ -154,6 +154,13 @@ def test_three_lines_give_an_analyst_two_scopes_to_read(memory: Database, cluste
             [analyst],
         ).fetchone() == (5, "2031-01-01", False)
         reads_and_no_more(conn, superuser)
+    with pytest.raises(errors.DependentObjectsStillExist):
+        runs.execute(sql.SQL("drop role {}").format(sql.Identifier(analyst)))
+    run(DROP)
+    assert superuser.execute("select from pg_roles where rolname = %s", [analyst]).fetchone() is None
+    assert superuser.execute("select from graphium.principals where role_name = %s", [analyst]).fetchone() is None
+    if who == "hosted admin":  # roles are the cluster's: other tests would hear of it
+        superuser.execute(sql.SQL("alter role {} nocreaterole").format(name))
 
 
 def reads_and_no_more(conn: Connection, superuser: Connection) -> None:
@@ -272,6 +279,20 @@ def test_a_role_made_again_inherits_nothing(
     admin.execute("select graphium.remove_principal(%s)", [db.cluster.role(login)])
     assert code(admin, "select graphium.remove_principal(%s)", db.cluster.role(login)) == "MG002"
     boss.execute(sql.SQL("create role {}").format(role))
+
+
+def test_rebinding_says_nothing_and_read_only_leaves_the_membership(
+    db: Database, admin: Connection, bind: Callable[..., str], acme: str
+) -> None:
+    login = bind()
+    notices: list[str | None] = []
+    admin.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+    for read_only in (False, True, True, False):
+        admin.execute("select graphium.add_principal(%s, %s, '{hr}', %s)", [db.cluster.role(login), acme, read_only])
+        conn = db.connect(login)
+        assert values(conn, "select pg_has_role('graphium_user', 'member')") == [True]
+        assert code(conn, INGEST) == ("42501" if read_only else None)
+    assert notices == []
 
 
 def test_a_renamed_role_is_bound_again(

@@ -1,4 +1,4 @@
-"""The channels that stay, pinned: what exactly each of them tells, to whom, and that it tells no more. docs/security.md lists
+"""The channels that stay, pinned: what exactly each of them tells, to whom, and that it tells no more. docs/side-channels.md lists
 them. And those beside the answers that are closed: system columns, the catalog, sequences, the bits of an id."""
 
 from __future__ import annotations

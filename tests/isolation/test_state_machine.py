@@ -45,6 +45,7 @@ from tests.isolation.model import (
     Caller,
     Place,
     Refused,
+    Roughly,
     Said,
     World,
     scopes_in,
@@ -155,6 +156,8 @@ class Conversation:
 
 def same(expected: Any, got: Any) -> bool:
     """Equal, floats and vectors nearly."""
+    if isinstance(expected, Roughly):
+        return got is not None and abs(expected - got) <= expected.within
     if isinstance(expected, (float, np.floating, np.ndarray)) or (
         isinstance(expected, tuple) and isinstance(got, list)
     ):

@@ -17,7 +17,8 @@ hr. So whatever an actor gets, from wherever, must not contain a mark that is no
       symbioses               umbrella_edge umbrella_plans-umbrella_deals
 
 Said twice, so that there is a variant: open, hr, umbrella_open. Preloaded: open, hr, lawsuit, umbrella_open. The audience
-of `either` and of `umbrella_legal` was edited once. Each of the two tenants has principals: two, and one.
+of `either` and of `umbrella_legal` was edited once. Each of the two tenants has principals: two, and one;
+one more of acme was removed.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ ACTORS = {
     for actor in (
         Actor("nobody", "app", ""),
         Actor("stranger", "stranger", _claims("acme", "{hr,legal}")),
+        Actor("unbound", "unbound", _claims("acme", "{hr,legal}")),
         Actor("other", "app", _names("umbrella", "{hr}"), frozenset({U_OPEN, U_HR}), "umbrella", ("hr",)),
         Actor("unscoped", "app", _names("acme"), frozenset({OPEN}), "acme", ()),
         Actor("scoped", "app", _names("acme", "{hr}"), _OF_HR, "acme", ("hr",)),
@@ -267,6 +269,7 @@ def build(db: Database, folder: Path) -> World:
         ("principal", "acme", False),
         ("reader", "acme", True),
         ("colleague", "umbrella", False),
+        ("unbound", "acme", False),
         ("stranger", "", False),
     ):
         logins[name] = db.login()
@@ -275,6 +278,7 @@ def build(db: Database, folder: Path) -> World:
                 "select graphium.add_principal(%s, %s, '{hr}', %s)", [db.cluster.role(logins[name]), tenant, read_only]
             )
     roles = {f"{name}_login": db.cluster.role(login) for name, login in logins.items()}
+    admin.execute("select graphium.remove_principal(%s)", [roles["unbound_login"]])
     statements_file = folder / "statements.jsonl"
     statements_file.write_text(
         json.dumps(

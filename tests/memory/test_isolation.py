@@ -382,6 +382,24 @@ def test_a_statement_outlives_the_sight_of_its_family(app: Connection, tenant: s
         assert scalar(app, "select count(*) from graphium.dh_families where name = %s", family) == 0
 
 
+def test_both_forms_of_the_rule_agree(boss: Connection) -> None:
+    """is_visible() is inlined into the policies; is_seen(), which goes first in callers' own queries, says it again."""
+    audiences = [[], ["public"], ["hr"], ["hr", "legal"], ["legal", "public"], ["Public"], ["*"], ["legal"]]
+    callers = [None, [], ["hr"], ["legal", "sales"], ["public"], ["*"], ["Public"]]
+    tried = visible = 0
+    for audience, caller, tenant in itertools.product(audiences, callers, ("00000001", "00000002", None)):
+        row, own = "00000001-0000-0000-0000-000000000000", tenant and f"{tenant}-0000-0000-0000-000000000000"
+        found = boss.execute(
+            "select graphium_private.is_seen(%(row)s, %(audience)s, %(own)s, %(caller)s) is true,"
+            " (%(row)s::uuid = %(own)s::uuid and graphium_private.is_visible(%(audience)s, %(caller)s)) is true",
+            {"row": row, "own": own, "audience": audience, "caller": caller},
+        ).fetchone()
+        assert found is not None
+        assert found[0] is found[1], (audience, caller, tenant)
+        tried, visible = tried + 1, visible + found[0]
+    assert (tried, visible) == (168, 8 + 3 + 5 + 5 + 3 + 4 + 4)
+
+
 # ------------------------------------------------------------------------------------------ principals
 @pytest.fixture(scope="module")
 def analyst(shared: Database, tenant: str) -> Connection:

@@ -37,6 +37,10 @@ class Pooler:
     def dsn(self, login: str) -> str:
         return make_conninfo(self._database.dsn(login), host="127.0.0.1", port=self._port)
 
+    def console(self, login: str) -> str:
+        """PgBouncer's own database, for the first of its logins."""
+        return make_conninfo(self.dsn(login), dbname="pgbouncer")
+
 
 @contextmanager
 def pgbouncer(
@@ -54,7 +58,7 @@ def pgbouncer(
     user = os.geteuid() or (Path(sockets).stat().st_uid if sockets else 65534)  # it refuses to run as root
     with tempfile.TemporaryDirectory(prefix="graphium-pgbouncer-") as name:
         folder = Path(name)
-        config = configuration(guards)
+        config = configuration(guards, prepares=version >= (1, 21))
         line = config["databases"].pop("graphium")
         address = f"host={host if ours or not sockets else '/srv/sockets'} port={port}"
         config["databases"][database.name] = line.replace("host=127.0.0.1 port=5432", address)
@@ -63,9 +67,8 @@ def pgbouncer(
             unix_socket_dir="",
             auth_file=f"{folder if ours else '/srv/config'}/userlist.txt",
             default_pool_size=str(server_connections),
+            admin_users=database.cluster.role(logins[0]),
         )
-        if version < (1, 21):
-            del config["pgbouncer"]["max_prepared_statements"]
         with (folder / "pgbouncer.ini").open("w") as file:
             config.write(file)
         cluster = database.cluster
@@ -104,12 +107,13 @@ def pgbouncer(
                 process.wait()
 
 
-def configuration(guards: bool) -> configparser.ConfigParser:
-    """The pgbouncer.ini of the docs, optionally with the guards that they name."""
+def configuration(guards: bool, prepares: bool) -> configparser.ConfigParser:
+    """The pgbouncer.ini of the docs, optionally with the guards that they name, or with the line for newer versions."""
     blocks = re.findall(r"```ini\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     config = configparser.ConfigParser(interpolation=None)
     for ini in blocks[: 1 + guards]:
-        config.read_string(ini)
+        config.read_string(ini.replace("\n;max_prepared", "\nmax_prepared") if prepares else ini)
+    assert ("max_prepared_statements" in config["pgbouncer"]) is prepares
     return config
 
 
