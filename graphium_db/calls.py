@@ -149,13 +149,14 @@ def _moment(name: str, value: Moment | None, error: type[GraphiumError] = BadArg
 
 def vector_text(embedding: Vector) -> str:
     """pgvector's text form, in single precision, which is what the database stores. In JSON it is read three times
-    faster than an array of numbers.
+    faster than an array of numbers. Nine digits are all that a number in single precision has.
 
     Raises:
         BadEmbeddingError: an element is not a number. NaN, infinity, wrong dimensions are the database's to refuse.
     """
     try:
-        return pgvector.Vector(embedding.tolist() if hasattr(embedding, "tolist") else list(embedding)).to_text()
+        numbers = pgvector.Vector(embedding.tolist() if hasattr(embedding, "tolist") else list(embedding)).to_list()
+        return f"[{','.join(['%.9g'] * len(numbers)) % tuple(numbers)}]"
     except (TypeError, ValueError, OverflowError):
         raise BadEmbeddingError("the embedding must be a list of numbers") from None
 

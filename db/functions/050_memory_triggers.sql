@@ -4,6 +4,8 @@
 -- PostgreSQL 17 runs triggers as the caller where 18 runs them as the table's owner.
 -- Lock order: they take family rows in id order, before they look at them, so that whoever writes without this project's
 -- functions (which lock before: 040_locks.sql) is counted by the audience that the family has by then.
+-- An INSERT is what happens all the time: its queries are static, so that a session plans them once. (Such a plan is used for one
+-- row and for many, hence `offset 0`: a family is looked up by its key, never found by a scan of all.)
 set local role graphium_keeper;
 
 -- pgvector's own state of avg(): double precision, element 1 is how many vectors were accumulated.
@@ -114,6 +116,7 @@ create or replace function graphium_private._on_statements_changed() returns tri
   language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $on_statements_changed$
 declare
+  v_rows refcursor;
   v_delta record;
 begin
   if tg_op = 'UPDATE' then
@@ -126,21 +129,38 @@ begin
     end if;
   end if;
 
-  for v_delta in execute format('select distinct tenant_id, family_id from %I order by 1, 2', case when tg_op = 'DELETE' then 'old_rows' else 'new_rows' end) loop
+  if tg_op = 'INSERT' then
+    open v_rows for select distinct n.tenant_id, n.family_id from new_rows n order by 1, 2;
+  else
+    open v_rows for execute 'select distinct tenant_id, family_id from old_rows order by 1, 2';
+  end if;
+  loop
+    fetch v_rows into v_delta;
+    exit when not found;
     perform from graphium.dh_families f where f.tenant_id = v_delta.tenant_id and f.id = v_delta.family_id for no key update;
   end loop;
+  close v_rows;
 
-  for v_delta in execute format($query$
+  if tg_op = 'INSERT' then
+    open v_rows for
+      select n.tenant_id, n.family_id, count(*) as statements,
+             count(*) filter (where graphium_private._audience_includes(n.required_scopes, f.required_scopes)) as visible
+        from new_rows n, lateral (select a.required_scopes from graphium.dh_families a where a.tenant_id = n.tenant_id and a.id = n.family_id offset 0) as f
+       group by n.tenant_id, n.family_id
+       order by n.tenant_id, n.family_id;
+  else
+    open v_rows for execute format($query$
       select r.tenant_id, r.family_id, sum(r.sign) as statements,
              coalesce(sum(r.sign) filter (where graphium_private._audience_includes(r.required_scopes, f.required_scopes)), 0) as visible
-        from (%s) as r
+        from (%s select tenant_id, family_id, required_scopes, -1 as sign from old_rows) as r
         join graphium.dh_families f on f.tenant_id = r.tenant_id and f.id = r.family_id
        group by r.tenant_id, r.family_id
        order by r.tenant_id, r.family_id $query$,
-      concat_ws(' union all ',
-        case when tg_op <> 'DELETE' then 'select tenant_id, family_id, required_scopes, 1 as sign from new_rows' end,
-        case when tg_op <> 'INSERT' then 'select tenant_id, family_id, required_scopes, -1 as sign from old_rows' end))
+      case when tg_op = 'UPDATE' then 'select tenant_id, family_id, required_scopes, 1 as sign from new_rows union all' end);
+  end if;
   loop
+    fetch v_rows into v_delta;
+    exit when not found;
     if v_delta.visible <> 0 then
       update graphium.dh_families f set statement_count = f.statement_count + v_delta.visible
        where f.tenant_id = v_delta.tenant_id and f.id = v_delta.family_id;
@@ -150,6 +170,7 @@ begin
        where c.tenant_id = v_delta.tenant_id and c.family_id = v_delta.family_id;
     end if;
   end loop;
+  close v_rows;
 
   if tg_op = 'UPDATE' then
     update graphium.kg_embeddings e
@@ -212,6 +233,7 @@ create or replace function graphium_private._on_embeddings_changed() returns tri
   language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $on_embeddings_changed$
 declare
+  v_rows refcursor;
   v_delta record;
   v_sum graphium_private.family_sums;
   v_mean record;
@@ -224,25 +246,46 @@ begin
     end if;
   end if;
 
-  for v_delta in execute format('select distinct tenant_id, family_id from %I order by 1, 2', case when tg_op = 'DELETE' then 'old_rows' else 'new_rows' end) loop
+  if tg_op = 'INSERT' then
+    open v_rows for select distinct n.tenant_id, n.family_id from new_rows n order by 1, 2;
+  else
+    open v_rows for execute 'select distinct tenant_id, family_id from old_rows order by 1, 2';
+  end if;
+  loop
+    fetch v_rows into v_delta;
+    exit when not found;
     perform from graphium.dh_families f where f.tenant_id = v_delta.tenant_id and f.id = v_delta.family_id for no key update;
   end loop;
+  close v_rows;
 
-  for v_delta in execute format($query$
+  if tg_op = 'INSERT' then
+    open v_rows for
+      select n.tenant_id, n.family_id, count(*) as embeddings,
+             graphium_private.vector_state(n.embedding) filter (where i.is_included) as state,
+             count(*) filter (where i.is_included) as summed,
+             sum(@extschema:vector@.vector_norm(n.embedding)) filter (where i.is_included) as mass
+        from new_rows n,
+             lateral (select a.required_scopes from graphium.dh_families a where a.tenant_id = n.tenant_id and a.id = n.family_id offset 0) as f,
+             lateral (select graphium_private._audience_includes(n.required_scopes, f.required_scopes)) as i(is_included)
+       group by n.tenant_id, n.family_id
+       order by n.tenant_id, n.family_id;
+  else
+    open v_rows for execute format($query$
       select r.tenant_id, r.family_id, sum(r.sign) as embeddings,
              graphium_private.vector_state(case when r.sign > 0 then r.embedding
                else r.embedding operator(@extschema:vector@.-) r.embedding operator(@extschema:vector@.-) r.embedding end) filter (where i.is_included) as state,
              coalesce(sum(r.sign) filter (where i.is_included), 0) as summed,
              sum(@extschema:vector@.vector_norm(r.embedding)) filter (where i.is_included) as mass
-        from (%s) as r
+        from (%s select tenant_id, family_id, required_scopes, embedding, -1 as sign from old_rows) as r
         join graphium.dh_families f on f.tenant_id = r.tenant_id and f.id = r.family_id,
              lateral (select graphium_private._audience_includes(r.required_scopes, f.required_scopes)) as i(is_included)
        group by r.tenant_id, r.family_id
        order by r.tenant_id, r.family_id $query$,
-      concat_ws(' union all ',
-        case when tg_op <> 'DELETE' then 'select tenant_id, family_id, required_scopes, embedding, 1 as sign from new_rows' end,
-        case when tg_op <> 'INSERT' then 'select tenant_id, family_id, required_scopes, embedding, -1 as sign from old_rows' end))
+      case when tg_op = 'UPDATE' then 'select tenant_id, family_id, required_scopes, embedding, 1 as sign from new_rows union all' end);
+  end if;
   loop
+    fetch v_rows into v_delta;
+    exit when not found;
     if v_delta.embeddings <> 0 then
       update graphium_private.family_counters c set embeddings = c.embeddings + v_delta.embeddings
        where c.tenant_id = v_delta.tenant_id and c.family_id = v_delta.family_id;
@@ -263,6 +306,7 @@ begin
       perform graphium_private._refresh_family(v_delta.tenant_id, v_delta.family_id, p_sum_only => true);
     end if;
   end loop;
+  close v_rows;
   return null;
 end
 $on_embeddings_changed$;

@@ -73,13 +73,12 @@ begin
     perform graphium_private._refuse_statement(p_ordinal, 'it', format('must be an object, not %s', coalesce(jsonb_typeof(p_statement), 'NULL')),
       'Give {"content": "…", "embedding": […]}.');
   end if;
-  if exists (select from jsonb_object_keys(p_statement) as k where k <> all (c_known)) then
+  if p_statement - c_known <> '{}' then
     select string_agg(quote_ident(k), ', ' order by k collate "C") into v_unknown from jsonb_object_keys(p_statement) as k where k <> all (c_known);
     perform graphium_private._refuse_statement(p_ordinal, 'key', left(v_unknown, 200) || ' is not known', 'Known keys: ' || array_to_string(c_known, ', ') || '. Put anything else into metadata.');
   end if;
-  -- null means "not given", except inside metadata, which comes back as it went in
-  p_statement := (select coalesce(jsonb_object_agg(e.key, e.value), '{}') from jsonb_each(p_statement) as e where jsonb_typeof(e.value) <> 'null');
 
+  -- null means "not given" (->> makes it NULL), except inside metadata, which comes back as it went in
   v_in.content := p_statement ->> 'content';
   if jsonb_typeof(p_statement -> 'content') is distinct from 'string' then
     perform graphium_private._refuse_statement(p_ordinal, 'content', 'must be a text', 'Give one sentence.');
@@ -110,7 +109,7 @@ begin
     v_in.rule := v_class.rule;
   end if;
 
-  if p_statement ? 'required_scopes' then
+  if p_statement ->> 'required_scopes' is not null then
     if jsonb_typeof(p_statement -> 'required_scopes') <> 'array'
        or exists (select from jsonb_array_elements(p_statement -> 'required_scopes') as s(scope) where jsonb_typeof(s.scope) <> 'string') then
       perform graphium_private._refuse_statement(p_ordinal, 'required_scopes', 'must be a list of texts', '[]: everyone in the tenant; leave it out for the default.');
@@ -122,7 +121,7 @@ begin
     end;
   end if;
 
-  if p_statement ? 'occurred_at' then
+  if p_statement ->> 'occurred_at' is not null then
     begin
       if p_statement ->> 'occurred_at' ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}($|[T ][0-9])' then -- not "yesterday", nor 3/4/2026
         v_in.occurred_at := (p_statement ->> 'occurred_at')::timestamptz;
@@ -135,7 +134,7 @@ begin
     end if;
   end if;
 
-  if p_statement ? 'source' then
+  if p_statement ->> 'source' is not null then
     if jsonb_typeof(p_statement -> 'source') <> 'string' then
       perform graphium_private._refuse_statement(p_ordinal, 'source', 'must be a text', 'Name the conversation or document it came from.');
     end if;
@@ -145,7 +144,7 @@ begin
       perform graphium_private._refuse_statement(p_ordinal, sqlerrm, '', 'Name the conversation or document it came from.');
     end;
   end if;
-  if p_statement ? 'position' then
+  if p_statement ->> 'position' is not null then
     if jsonb_typeof(p_statement -> 'position') <> 'number' or (p_statement ->> 'position') !~ '^-?[0-9]{1,18}$' then
       perform graphium_private._refuse_statement(p_ordinal, 'position', 'must be a whole number of at most 18 digits', 'Its place in its source.');
     elsif v_in.source is null then
@@ -154,11 +153,11 @@ begin
     v_in.position := (p_statement ->> 'position')::bigint;
   end if;
 
-  v_in.metadata := coalesce(p_statement -> 'metadata', '{}');
+  v_in.metadata := coalesce(nullif(p_statement -> 'metadata', 'null'), '{}');
   if jsonb_typeof(v_in.metadata) <> 'object' then
     perform graphium_private._refuse_statement(p_ordinal, 'metadata', 'must be an object', 'Give {"key": value}.');
   end if;
-  if jsonb_typeof(coalesce(p_statement -> 'exact_only', 'false')) <> 'boolean' then
+  if jsonb_typeof(p_statement -> 'exact_only') not in ('boolean', 'null') then
     perform graphium_private._refuse_statement(p_ordinal, 'exact_only', 'must be true or false', 'true: the vector does not identify the text, so dedup goes by equal text only.');
   end if;
   v_in.exact_only := coalesce((p_statement ->> 'exact_only')::boolean, false);
@@ -204,12 +203,17 @@ revoke all on function graphium_private._require_model(graphium.tenants, text) f
 create or replace function graphium_private._resolve_audiences(p_inputs graphium_private.incoming[], p_default text[]) returns graphium_private.incoming[]
   language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $resolve_audiences$
+declare
+  v_held text[];
 begin
   for v_index in 1..cardinality(p_inputs) loop
     if p_inputs[v_index].required_scopes is null then
       p_inputs[v_index].required_scopes := p_default;
     end if;
-    perform graphium_private._require_held(p_inputs[v_index].required_scopes, format('statement %s: required_scopes', v_index));
+    if p_inputs[v_index].required_scopes is distinct from v_held then
+      perform graphium_private._require_held(p_inputs[v_index].required_scopes, format('statement %s: required_scopes', v_index));
+      v_held := p_inputs[v_index].required_scopes;
+    end if;
     p_inputs[v_index].audience := graphium_private._audience(p_inputs[v_index].required_scopes);
   end loop;
   return p_inputs;

@@ -17,14 +17,15 @@ create or replace function graphium_private._on_statement_words_changed() return
 as $on_statement_words_changed$
 begin
   if tg_op = 'INSERT' then
+    -- in the order of the index: a quarter faster than statement by statement
     insert into graphium_private.postings (tenant_id, statement_id, word, occurrences, length, required_scopes)
-    select n.tenant_id, n.id, w.word, w.occurrences, cardinality(d.words), n.required_scopes
+    select n.tenant_id, n.id, w.word, w.occurrences, w.length, n.required_scopes
       from new_rows n,
            lateral (select graphium_private.words_v1(n.content) as words offset 0) as d,
-           lateral (select u.word, count(*) as occurrences from unnest(d.words) as u(word) group by u.word) as w;
-    insert into graphium_private.postings (tenant_id, statement_id, word, occurrences, length, required_scopes)
-    select n.tenant_id, n.id, graphium_private.sentence_key_v1(n.family_id, n.content_hash, n.required_scopes), 1, 0, n.required_scopes
-      from new_rows n;
+           lateral (select u.word, count(*) as occurrences, cardinality(d.words) as length from unnest(d.words) as u(word) group by u.word
+                    union all
+                    select graphium_private.sentence_key_v1(n.family_id, n.content_hash, n.required_scopes), 1, 0) as w
+     order by n.tenant_id, w.word collate "C", n.id;
   elsif tg_op = 'UPDATE' then
     -- The hot update only counts a match: leave at once.
     if exists (select from old_rows o join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes) then

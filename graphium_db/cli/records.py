@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import islice
 from typing import Any, BinaryIO, cast
 from uuid import UUID
 
@@ -21,7 +22,9 @@ from graphium_db.errors import BadArgumentError, BadEmbeddingError, BadStatement
 from graphium_db.models import StatementInput
 
 BATCH = 256
-"""Statements embedded at once: enough to keep the model busy, few enough for the progress bar to move."""
+"""Statements embedded or sent at once: enough to keep the model busy, few enough for the progress bar to move."""
+WINDOW, WINDOW_BYTES = 16_384, 64 * 2**20
+"""How many lines that bring their vectors are read before they are sent by specimen: the more, the fewer calls."""
 PAGE = 1000
 _TAXA = ("family", "genus", "specimen")
 _TAXON_SCOPES = ("family_scopes", "specimen_scopes")
@@ -29,10 +32,11 @@ _TAXON_SCOPES = ("family_scopes", "specimen_scopes")
 
 @dataclass(slots=True)
 class Record:
-    """One line (or text): its number from 1, its fields, and whether its vector was made here."""
+    """One line (or text): its number from 1, its fields, its length, and whether its vector was made here."""
 
     line: int
     fields: dict[str, Any]
+    size: int = 0
     embedded: bool = False
 
 
@@ -84,7 +88,7 @@ def from_jsonl(lines: Iterable[bytes]) -> Iterator[Record]:
             raise BadStatementError(f"line {number} is not JSON: {error}") from None
         if not isinstance(fields, dict):
             raise BadStatementError(f"line {number} is not a JSON object")
-        yield Record(number, fields)
+        yield Record(number, fields, len(line))
 
 
 def size(file: BinaryIO | None) -> int | None:
@@ -103,9 +107,10 @@ def ingest(
     required_scopes: Sequence[str] | None,
     total: int | None = None,
 ) -> Iterator[list[Stored]]:
-    """Store records batch by batch, with a progress bar on a terminal's stderr.
+    """Store records window by window, with a progress bar on a terminal's stderr. Each window's results are in order.
 
-    A batch is embedded at once, then sent as one call for each run of lines about the same specimen: their order stays.
+    A window ends when a batch is to be embedded. It is sent by specimen, so of two lines in it that are the same
+    statement about two specimens of a family, the statement is the one whose specimen was named first.
     """
     errors_to = console(stderr=True)
     with Progress(
@@ -119,15 +124,51 @@ def ingest(
         disable=not errors_to.is_terminal,
     ) as progress:
         task = progress.add_task("ingest", total=total)
-        while batch := list(islice(records, BATCH)):
-            for record in batch:
+        while window := _window(records):
+            for record in window:
                 _complete(record, defaults)
-            _embed(memory, batch)
+            _embed(memory, window)
             stored: list[Stored] = []
-            for _, run in groupby(batch, key=_taxa):
-                stored += _ingest_run(memory, list(run), required_scopes)
-                progress.update(task, completed=stored[-1].line)
-            yield stored
+            for lines in _by_specimen(window):
+                for start in range(0, len(lines), BATCH):
+                    stored += _ingest_lines(memory, lines[start : start + BATCH], required_scopes)
+                    progress.update(task, completed=window[0].line - 1 + len(stored))
+            progress.update(task, completed=window[-1].line)
+            yield sorted(stored, key=lambda one: one.line)
+
+
+def _window(records: Iterator[Record]) -> list[Record]:
+    window: list[Record] = []
+    size = missing = 0
+    for record in islice(records, WINDOW):
+        window.append(record)
+        size += record.size
+        missing += "embedding" not in record.fields
+        if missing == BATCH or size >= WINDOW_BYTES:
+            break
+    return window
+
+
+def _by_specimen(window: Sequence[Record]) -> Iterator[list[Record]]:
+    """The lines of a window, those about the same specimen together.
+
+    A line that names a source and no place in it gets the place after those sent before. So the lines of its source
+    are sent in their order: when another specimen has some of them, all that was collected goes first.
+    """
+    lines: dict[tuple[str, str, str], list[Record]] = {}
+    specimens: dict[str, set[tuple[str, str, str]]] = {}  # of each source
+    unplaced: set[str] = set()
+    for record in window:
+        taxa, source = _taxa(record), record.fields.get("source")
+        if isinstance(source, str):
+            if record.fields.get("position") is None:
+                unplaced.add(source)
+            if source in unplaced and specimens.get(source, set()) - {taxa}:
+                yield from lines.values()
+                lines, specimens, unplaced = {}, {}, unplaced & {source}
+            specimens.setdefault(source, set()).add(taxa)
+        lines.setdefault(taxa, []).append(record)
+    yield from lines.values()
 
 
 def _taxa(record: Record) -> tuple[str, str, str]:
@@ -157,16 +198,22 @@ def _embed(memory: Graphium, batch: Sequence[Record]) -> None:
             record.embedded = True
 
 
-def _ingest_run(memory: Graphium, run: list[Record], required_scopes: Sequence[str] | None) -> list[Stored]:
-    family, genus, specimen = _taxa(run[0])
+def _ingest_lines(memory: Graphium, lines: list[Record], required_scopes: Sequence[str] | None) -> list[Stored]:
+    family, genus, specimen = _taxa(lines[0])
     statements = [
-        cast(StatementInput, {key: value for key, value in record.fields.items() if key not in _TAXA}) for record in run
+        cast(StatementInput, {key: value for key, value in record.fields.items() if key not in _TAXA})
+        for record in lines
     ]
-    model = memory.embedder.name if any(record.embedded for record in run) else None
+    model = memory.embedder.name if any(record.embedded for record in lines) else None
     try:
         rows = memory.ingest_context(family, genus, specimen, statements, required_scopes, embedding_model=model)
     except (BadStatementError, BadEmbeddingError, BadArgumentError) as error:
-        raise type(error)(f"{error.message} (statement 1 is line {run[0].line})", error.hint) from error
+        statement = re.match(r"statement (\d+)", error.message)
+        if statement is None:
+            message = f"line {lines[0].line}: {error.message}"
+        else:
+            message = f"line {lines[int(statement[1]) - 1].line}{error.message[statement.end() :]}"
+        raise type(error)(message, error.hint) from error
     return [
         Stored(
             line=record.line,
@@ -181,7 +228,7 @@ def _ingest_run(memory: Graphium, run: list[Record], required_scopes: Sequence[s
             layer_kind=row.layer_kind,
             required_scopes=row.required_scopes,
         )
-        for record, row in zip(run, rows, strict=True)
+        for record, row in zip(lines, rows, strict=True)
     ]
 
 
@@ -268,12 +315,14 @@ def _with_taxa(memory: Graphium, records: Iterator[Record], required_scopes: Seq
         taxa = (record.fields.get("family"), record.fields.get("genus"), record.fields.get("specimen"))
         if taxa not in seen and None not in (*scopes, *taxa) and required_scopes is None:
             family, genus, specimen = cast(tuple[str, str, str], taxa)
-            memory.ingest_context(family, genus, specimen, [], required_scopes=scopes[0] or scopes[1])
-            row = next(r for r in memory.context_tree() if (r.family, r.genus, r.specimen) == taxa)
-            if family not in families and row.family_id is not None:
-                memory.set_required_scopes("family", row.family_id, scopes[0])
-            if row.specimen_id is not None:
-                memory.set_required_scopes("specimen", row.specimen_id, scopes[1])
+            born = scopes[0] or scopes[1]
+            memory.ingest_context(family, genus, specimen, [], required_scopes=born)
+            if not scopes[0] == scopes[1] == born:
+                row = next(r for r in memory.context_tree() if (r.family, r.genus, r.specimen) == taxa)
+                if family not in families and row.family_id is not None:
+                    memory.set_required_scopes("family", row.family_id, scopes[0])
+                if row.specimen_id is not None:
+                    memory.set_required_scopes("specimen", row.specimen_id, scopes[1])
         seen.add(taxa)
         families.add(taxa[0])
         yield record
