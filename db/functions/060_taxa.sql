@@ -38,6 +38,46 @@ $lock_or_make_family$;
 comment on function graphium_private._lock_or_make_family(uuid, text, text[]) is 'Id of the family of that name, made when new (born with these scopes), and locked.';
 revoke all on function graphium_private._lock_or_make_family(uuid, text, text[]) from public;
 
+-- The same for several: new ones are made in the order of their names and all are locked in the order of their ids, so two
+-- sessions wait for each other, but never both.
+create or replace function graphium_private._lock_or_make_families(p_tenant_id uuid, p_names text[], p_scopes text[]) returns void
+  language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
+as $lock_or_make_families$
+declare
+  v_new text[];
+  v_hidden text;
+  v_ids uuid[];
+begin
+  loop
+    v_new := array(select n.name from unnest(p_names) as n(name)
+                    where not exists (select from graphium.dh_families f where f.tenant_id = p_tenant_id and f.name = n.name)
+                    order by n.name collate "C");
+    if v_new <> '{}' then
+      perform from graphium.tenants t where t.id = p_tenant_id for key share;
+      perform graphium_private._require_caller();
+      perform graphium_private._require_held(p_scopes, 'required_scopes');
+      insert into graphium.dh_families (tenant_id, id, name, required_scopes)
+      select p_tenant_id, graphium_private.new_id(), n.name, p_scopes from unnest(v_new) with ordinality as n(name, ordinal) order by n.ordinal
+      on conflict do nothing;
+    end if;
+    v_ids := array(select f.id from graphium.dh_families f where f.tenant_id = p_tenant_id and f.name = any (p_names));
+    perform graphium_private._lock_families(p_tenant_id, v_ids);
+    exit when (select count(*) from graphium.dh_families f
+                where f.tenant_id = p_tenant_id and f.id = any (v_ids) and f.name = any (p_names)) = cardinality(p_names);
+    select n.name into v_hidden from unnest(p_names) as n(name)
+     where graphium_private._family_name_is_taken(p_tenant_id, n.name)
+       and not exists (select from graphium.dh_families f where f.tenant_id = p_tenant_id and f.name = n.name)
+     limit 1;
+    if found then
+      perform graphium_private._raise_error('MG006', format('family: the name "%s" belongs to a family that the caller may not see', v_hidden),
+        'Choose another name, or ask an administrator for one of its scopes.');
+    end if;
+  end loop;
+end
+$lock_or_make_families$;
+comment on function graphium_private._lock_or_make_families(uuid, text[], text[]) is 'Makes those of these (distinct) families that are new, born with these scopes, and locks all.';
+revoke all on function graphium_private._lock_or_make_families(uuid, text[], text[]) from public;
+
 -- The family's lock, held by every caller of the next two, makes look-then-insert safe against other ingests; an admin's
 -- rename or move may still come between, hence `on conflict`.
 create or replace function graphium_private._find_or_make_genus(p_tenant_id uuid, p_family_id uuid, p_name text) returns uuid

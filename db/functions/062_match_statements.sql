@@ -29,7 +29,7 @@ comment on function graphium_private._similarity(@extschema:vector@.vector, @ext
   'Cosine similarity, exact about which side of the threshold it is on.';
 revoke all on function graphium_private._similarity(@extschema:vector@.vector, @extschema:vector@.vector, double precision) from public;
 
-create or replace function graphium_private._match_statements(p_tenant_id uuid, p_family_id uuid, p_inputs graphium_private.incoming[])
+create or replace function graphium_private._match_statements(p_tenant_id uuid, p_inputs graphium_private.incoming[])
   returns graphium_private.incoming[]
   language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $match_statements$
@@ -37,28 +37,28 @@ declare
   v_threshold constant double precision := (select s.value from graphium_private.settings s where s.name = 'dedup_similarity');
   v_almost constant double precision := v_threshold - 1e-5; -- as far as <=> may be off
   v_count constant int := cardinality(p_inputs);
-  v_keys constant text[] := array(select graphium_private.sentence_key_v1(p_family_id, i.content_hash, i.audience) from unnest(p_inputs) as i order by i.ordinal);
+  v_keys constant text[] := array(select graphium_private.sentence_key_v1(i.family_id, i.content_hash, i.audience) from unnest(p_inputs) as i order by i.ordinal);
   v_same_text uuid[] := array_fill(null::uuid, array[v_count]);
   v_near uuid[] := array_fill(null::uuid, array[v_count]);
   v_near_similarity double precision[] := array_fill(null::double precision, array[v_count]);
   v_may_give boolean[] := array_fill(true, array[v_count]); -- may others match it by its vector, once it is decided what it is?
   v_gave_to uuid[] := array_fill(null::uuid, array[v_count]); -- the statement whose vector is this input's
-  v_bare uuid[] := '{}';        -- statements that have no vector yet
-  v_new_id uuid[] := array_fill(null::uuid, array[v_count]);
-  v_new_keys text[] := '{}';    -- text and audience of the new ones, and …
-  v_new_ordinals int[] := '{}'; -- … which inputs they are
-  v_key text;
+  v_bare uuid[] := '{}';        -- statements that have no vector yet; of new ones …
+  v_is_bare boolean[] := array_fill(false, array[v_count]); -- … whether the one that this input became has none
+  v_first constant int[] := array(select min(k.ordinal) over (partition by k.key) from unnest(v_keys) with ordinality as k(key, ordinal) order by k.ordinal); -- with the same text and audience
+  v_new int[] := array_fill(null::int, array[v_count]); -- of the first of equal inputs: which of them became a new statement
   v_match record;
   v_id uuid;
   v_earlier uuid;
+  v_owner int;
   v_similarity double precision;
   v_pair_index int := 1;
   v_pairs record;
-  v_embeddings constant @extschema:vector@.vector[] := array(select case when not i.exact_only then i.embedding end from unnest(p_inputs) as i order by i.ordinal);
   v_reach constant double precision := (select graphium_private._reach(v_threshold, t.dimensions) from graphium.tenants t where t.id = p_tenant_id);
   v_directions @extschema:vector@.vector[];
-  v_projections @extschema:vector@.vector[];
-  v_is_projected_family boolean;
+  v_projections @extschema:vector@.vector[] := array_fill(null::@extschema:vector@.vector, array[v_count]);
+  v_projected uuid[] := '{}';   -- families whose vectors are projected
+  v_is_projected boolean := false; -- is any input?
 begin
   for v_match in
     select distinct on (n.ordinal) n.ordinal::int as ordinal, s.id, s.exact_only,
@@ -75,44 +75,56 @@ begin
     end if;
   end loop;
 
-  if num_nonnulls(variadic v_embeddings) > 0 then
-    v_directions := graphium_private._directions(p_tenant_id, p_family_id, v_reach);
-  end if;
-  v_is_projected_family := v_directions is not null;
-  if not v_is_projected_family and v_count >= graphium_private._setting('projected_batch_min') then
-    v_directions := graphium_private._find_directions(array(
-      select e.embedding from unnest(v_embeddings) with ordinality as e(embedding, ordinal)
-       where e.embedding is not null order by e.ordinal % greatest(1, v_count / 100), e.ordinal limit 100));
-  end if;
-  if v_directions is not null then
-    v_projections := array(select case when e.embedding is not null then graphium_private._project(e.embedding, v_directions) end
-                             from unnest(v_embeddings) with ordinality as e(embedding, ordinal) order by e.ordinal);
-  end if;
+  for v_match in
+    select i.family_id, array_agg(i.ordinal order by i.ordinal) as ordinals, array_agg(i.embedding order by i.ordinal) as embeddings
+      from unnest(p_inputs) as i
+     where i.embedding is not null and not i.exact_only
+     group by i.family_id
+  loop
+    v_directions := graphium_private._directions(p_tenant_id, v_match.family_id, v_reach);
+    if v_directions is not null then
+      v_projected := v_projected || v_match.family_id;
+    elsif cardinality(v_match.ordinals) >= graphium_private._setting('projected_batch_min') then
+      v_directions := graphium_private._find_directions(array(
+        select e.embedding from unnest(v_match.embeddings) with ordinality as e(embedding, n)
+         order by e.n % greatest(1, cardinality(v_match.ordinals) / 100), e.n limit 100));
+    end if;
+    if v_directions is not null then
+      v_is_projected := true;
+      for v_n in 1..cardinality(v_match.ordinals) loop
+        v_projections[v_match.ordinals[v_n]] := graphium_private._project(v_match.embeddings[v_n], v_directions);
+      end loop;
+    end if;
+  end loop;
 
   for v_match in
-    with near as materialized (
+    with ours as materialized (
+      select i.ordinal, i.family_id, i.audience, i.embedding
+        from unnest(p_inputs) as i
+       where v_same_text[i.ordinal] is null and not i.exact_only and i.embedding is not null
+    ), near as materialized (
       select c.ordinal, c.statement_id
-        from graphium_private._near_in_family(p_tenant_id, p_family_id, v_projections, v_reach) as c
-       where v_is_projected_family
+        from unnest(v_projected) as f(family_id),
+             lateral graphium_private._near_in_family(p_tenant_id, f.family_id,
+               array(select case when i.family_id = f.family_id then v_projections[i.ordinal] end from unnest(p_inputs) as i order by i.ordinal), v_reach) as c
     ), almost as materialized (
       select n.ordinal, e.statement_id, e.embedding as theirs, n.embedding as ours
-        from unnest(p_inputs) as n
-        join graphium.kg_embeddings e
-          on e.tenant_id = p_tenant_id and e.family_id = p_family_id
+        from (select distinct o.family_id from ours o where o.family_id <> all (v_projected)) as f,
+             lateral (select e.statement_id, e.family_id, e.required_scopes, e.embedding from graphium.kg_embeddings e
+                       where e.tenant_id = p_tenant_id and e.family_id = f.family_id offset 0) as e
+        join ours n
+          on n.family_id = e.family_id
          and 1 - (e.embedding operator(@extschema:vector@.<=>) n.embedding) >= v_almost
          and graphium_private._audience(e.required_scopes) = n.audience
-       where v_same_text[n.ordinal] is null and not n.exact_only and n.embedding is not null
-         and not v_is_projected_family
       union all
       select n.ordinal, e.statement_id, e.embedding, n.embedding
         from near c
-        join unnest(p_inputs) as n on n.ordinal = c.ordinal,
+        join ours n on n.ordinal = c.ordinal,
              lateral (select e.statement_id, e.embedding from graphium.kg_embeddings e
                        where e.tenant_id = p_tenant_id and e.statement_id = c.statement_id
                          and 1 - (e.embedding operator(@extschema:vector@.<=>) n.embedding) >= v_almost
                          and graphium_private._audience(e.required_scopes) = n.audience
                       offset 0) as e
-       where v_same_text[n.ordinal] is null
     )
     select distinct on (a.ordinal) a.ordinal, a.statement_id, p.similarity
       from almost a
@@ -126,22 +138,25 @@ begin
   end loop;
 
   -- Pairs inside the batch: `later` is an input that may be new, `earlier` one whose vector may be a statement's by then.
-  with near as materialized (
+  with inputs as materialized (
+    select i.ordinal, i.family_id, i.embedding
+      from unnest(p_inputs) as i
+     where i.embedding is not null and not i.exact_only and v_projections[i.ordinal] is null
+  ), near as materialized (
     select c.later, c.earlier from graphium_private._near_in_batch(v_projections, v_reach) as c
-     where v_projections is not null
+     where v_is_projected
     union all
     select a.ordinal, b.ordinal
-      from unnest(v_embeddings) with ordinality as a(embedding, ordinal)
-      join unnest(v_embeddings) with ordinality as b(embedding, ordinal) on b.ordinal < a.ordinal
+      from inputs a
+      join inputs b on b.family_id = a.family_id and b.ordinal < a.ordinal
        and 1 - (a.embedding operator(@extschema:vector@.<=>) b.embedding) >= v_almost
-     where v_projections is null
   ), almost as materialized (
     select a.ordinal as later, b.ordinal as earlier, a.embedding as ours, b.embedding as theirs
       from near c
       join unnest(p_inputs) as a on a.ordinal = c.later
       join unnest(p_inputs) as b on b.ordinal = c.earlier
      where v_same_text[a.ordinal] is null and v_may_give[b.ordinal]
-       and (b.audience = a.audience) is true -- or else a plan may begin with all pairs of one audience
+       and (b.family_id = a.family_id and b.audience = a.audience) is true -- or else a plan may begin with all pairs of one audience
   )
   select array_agg(a.later order by a.later, p.similarity desc, a.earlier) as later,
          array_agg(a.earlier order by a.later, p.similarity desc, a.earlier) as earlier,
@@ -151,12 +166,13 @@ begin
    where p.similarity >= v_threshold;
 
   for v_input in 1..v_count loop
-    v_key := encode(p_inputs[v_input].content_hash, 'hex') || p_inputs[v_input].audience::text;
+    v_owner := v_new[v_first[v_input]];
     if v_same_text[v_input] is not null then
       v_id := v_same_text[v_input];
-    elsif v_key = any (v_new_keys) then
-      v_id := v_new_id[v_new_ordinals[array_position(v_new_keys, v_key)]];
-      v_may_give[v_input] := not p_inputs[v_new_ordinals[array_position(v_new_keys, v_key)]].exact_only;
+      v_owner := null;
+    elsif v_owner is not null then
+      v_id := p_inputs[v_owner].id;
+      v_may_give[v_input] := not p_inputs[v_owner].exact_only;
     else
       v_id := v_near[v_input];
       v_similarity := v_near_similarity[v_input];
@@ -172,24 +188,27 @@ begin
       end loop;
       if v_id is null then
         v_id := graphium_private.new_id();
-        v_new_id[v_input] := v_id;
-        v_new_keys := v_new_keys || v_key;
-        v_new_ordinals := v_new_ordinals || v_input;
-        v_bare := v_bare || v_id;
+        v_owner := v_input;
+        v_new[v_first[v_input]] := v_input;
+        v_is_bare[v_input] := true;
       end if;
     end if;
-    if p_inputs[v_input].embedding is not null and v_id = any (v_bare) then
-      v_bare := array_remove(v_bare, v_id);
+    if p_inputs[v_input].embedding is not null and (v_is_bare[v_owner] or v_id = any (v_bare)) then
+      if v_owner is not null then
+        v_is_bare[v_owner] := false;
+      else
+        v_bare := array_remove(v_bare, v_id);
+      end if;
       if v_may_give[v_input] then
         v_gave_to[v_input] := v_id;
       end if;
     end if;
     p_inputs[v_input].id := v_id;
-    p_inputs[v_input].is_new := v_new_id[v_input] is not null;
+    p_inputs[v_input].is_new := v_owner is not distinct from v_input;
   end loop;
   return p_inputs;
 end
 $match_statements$;
-comment on function graphium_private._match_statements(uuid, uuid, graphium_private.incoming[]) is
-  'The inputs of a batch, each with the id of the statement that it is: an existing one, an earlier new one of the batch, or (is_new) a new one.';
-revoke all on function graphium_private._match_statements(uuid, uuid, graphium_private.incoming[]) from public;
+comment on function graphium_private._match_statements(uuid, graphium_private.incoming[]) is
+  'The inputs of a batch, each with the id of the statement that it is: an existing one of its family, an earlier new one of the batch, or (is_new) a new one.';
+revoke all on function graphium_private._match_statements(uuid, graphium_private.incoming[]) from public;

@@ -1,0 +1,13 @@
+-- An input of ingest_many() brings its own family, genus and specimen, so each says where it goes.
+set local role graphium_owner;
+set local lock_timeout = '10s';
+
+-- They take other arguments now (db/functions/061 to 063).
+drop function if exists graphium_private._match_statements(uuid, uuid, graphium_private.incoming[]);
+drop function if exists graphium_private._insert_statements(uuid, graphium.dh_specimens, graphium_private.incoming[]);
+drop function if exists graphium_private._fold_statements(uuid, uuid, graphium_private.incoming[]);
+drop function if exists graphium_private._parse_statement(int, jsonb, int, text);
+drop function if exists graphium_private._parse_statements(uuid, jsonb, text);
+drop function if exists graphium_private._resolve_audiences(graphium_private.incoming[], text[]);
+
+alter type graphium_private.incoming add attribute taxa text[], add attribute family_id uuid, add attribute genus_id uuid, add attribute specimen_id uuid;
