@@ -63,8 +63,9 @@ begin
   for v_match in
     select distinct on (n.ordinal) n.ordinal::int as ordinal, s.id, s.exact_only,
            exists (select from graphium.kg_embeddings e where e.tenant_id = p_tenant_id and e.statement_id = s.id) as has_vector
-      from unnest(v_keys) with ordinality as n(key, ordinal)
-      join graphium_private.postings p on p.tenant_id = p_tenant_id and p.word = any (v_keys) and p.word = n.key
+      from unnest(v_keys) with ordinality as n(key, ordinal),
+           -- look-ups by the whole key, whatever the planner thinks of tables that it has no statistics of
+           lateral (select p.statement_id from graphium_private.postings p where p.tenant_id = p_tenant_id and p.word = n.key offset 0) as p
       join graphium.kg_statements s on s.tenant_id = p_tenant_id and s.id = p.statement_id
      order by n.ordinal, s.id
   loop
