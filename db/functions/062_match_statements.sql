@@ -53,19 +53,21 @@ declare
   v_owner int;
   v_similarity double precision;
   v_pair_index int := 1;
-  v_pairs record;
+  v_later int[] := '{}';        -- pairs within the batch …
+  v_before int[] := '{}';
+  v_alike double precision[] := '{}'; -- … and their similarity
   v_reach constant double precision := (select graphium_private._reach(v_threshold, t.dimensions) from graphium.tenants t where t.id = p_tenant_id);
   v_directions @extschema:vector@.vector[];
-  v_projections @extschema:vector@.vector[] := array_fill(null::@extschema:vector@.vector, array[v_count]);
-  v_projected uuid[] := '{}';   -- families whose vectors are projected
-  v_is_projected boolean := false; -- is any input?
+  v_projections @extschema:vector@.vector[]; -- of the inputs of the family that is at hand
+  v_family record;
+  v_is_projected_family boolean;
 begin
   for v_match in
     select distinct on (n.ordinal) n.ordinal::int as ordinal, s.id, s.exact_only,
            exists (select from graphium.kg_embeddings e where e.tenant_id = p_tenant_id and e.statement_id = s.id) as has_vector
       from unnest(v_keys) with ordinality as n(key, ordinal),
            -- look-ups by the whole key, whatever the planner thinks of tables that it has no statistics of
-           lateral (select p.statement_id from graphium_private.postings p where p.tenant_id = p_tenant_id and p.word = n.key offset 0) as p
+           lateral (select p.statement_id from graphium_private.postings p where p.tenant_id = p_tenant_id and p.scope = '' and p.word = n.key offset 0) as p
       join graphium.kg_statements s on s.tenant_id = p_tenant_id and s.id = p.statement_id
      order by n.ordinal, s.id
   loop
@@ -76,95 +78,90 @@ begin
     end if;
   end loop;
 
-  for v_match in
-    select i.family_id, array_agg(i.ordinal order by i.ordinal) as ordinals, array_agg(i.embedding order by i.ordinal) as embeddings
+  -- Family by family: no plan can compare vectors across them, and a family that is large has its own way.
+  for v_family in
+    select i.family_id as id, array_agg(i order by i.ordinal) as inputs
       from unnest(p_inputs) as i
      where i.embedding is not null and not i.exact_only
      group by i.family_id
   loop
-    v_directions := graphium_private._directions(p_tenant_id, v_match.family_id, v_reach);
-    if v_directions is not null then
-      v_projected := v_projected || v_match.family_id;
-    elsif cardinality(v_match.ordinals) >= graphium_private._setting('projected_batch_min') then
+    v_directions := graphium_private._directions(p_tenant_id, v_family.id, v_reach);
+    v_is_projected_family := v_directions is not null;
+    if not v_is_projected_family and cardinality(v_family.inputs) >= graphium_private._setting('projected_batch_min') then
       v_directions := graphium_private._find_directions(array(
-        select e.embedding from unnest(v_match.embeddings) with ordinality as e(embedding, n)
-         order by e.n % greatest(1, cardinality(v_match.ordinals) / 100), e.n limit 100));
+        select i.embedding from unnest(v_family.inputs) with ordinality as i
+         order by i.ordinality % greatest(1, cardinality(v_family.inputs) / 100), i.ordinality limit 100));
     end if;
     if v_directions is not null then
-      v_is_projected := true;
-      for v_n in 1..cardinality(v_match.ordinals) loop
-        v_projections[v_match.ordinals[v_n]] := graphium_private._project(v_match.embeddings[v_n], v_directions);
-      end loop;
+      v_projections := array(select case when i.family_id = v_family.id and not i.exact_only and i.embedding is not null then graphium_private._project(i.embedding, v_directions) end
+                               from unnest(p_inputs) as i order by i.ordinal);
     end if;
-  end loop;
 
-  for v_match in
-    with ours as materialized (
-      select i.ordinal, i.family_id, i.audience, i.embedding
-        from unnest(p_inputs) as i
-       where v_same_text[i.ordinal] is null and not i.exact_only and i.embedding is not null
-    ), near as materialized (
-      select c.ordinal, c.statement_id
-        from unnest(v_projected) as f(family_id),
-             lateral graphium_private._near_in_family(p_tenant_id, f.family_id,
-               array(select case when i.family_id = f.family_id then v_projections[i.ordinal] end from unnest(p_inputs) as i order by i.ordinal), v_reach) as c
-    ), almost as materialized (
-      select n.ordinal, e.statement_id, e.embedding as theirs, n.embedding as ours
-        from (select distinct o.family_id from ours o where o.family_id <> all (v_projected)) as f,
-             lateral (select e.statement_id, e.family_id, e.required_scopes, e.embedding from graphium.kg_embeddings e
-                       where e.tenant_id = p_tenant_id and e.family_id = f.family_id offset 0) as e
-        join ours n
-          on n.family_id = e.family_id
-         and 1 - (e.embedding operator(@extschema:vector@.<=>) n.embedding) >= v_almost
-         and graphium_private._audience(e.required_scopes) = n.audience
+    for v_match in
+      with near as materialized (
+        select c.ordinal, c.statement_id
+          from graphium_private._near_in_family(p_tenant_id, v_family.id, v_family.inputs, v_projections, v_reach) as c
+         where v_is_projected_family
+      ), almost as materialized (
+        select n.ordinal, e.statement_id, e.embedding as theirs, n.embedding as ours
+          from unnest(v_family.inputs) as n
+          join graphium.kg_embeddings e
+            on e.tenant_id = p_tenant_id and e.family_id = v_family.id
+           and 1 - (e.embedding operator(@extschema:vector@.<=>) n.embedding) >= v_almost
+           and graphium_private._audience(e.required_scopes) = n.audience
+         where v_same_text[n.ordinal] is null and not v_is_projected_family
+        union all
+        select n.ordinal, e.statement_id, e.embedding, n.embedding
+          from near c
+          join unnest(v_family.inputs) as n on n.ordinal = c.ordinal,
+               lateral (select e.statement_id, e.embedding from graphium.kg_embeddings e
+                         where e.tenant_id = p_tenant_id and e.statement_id = c.statement_id
+                           and 1 - (e.embedding operator(@extschema:vector@.<=>) n.embedding) >= v_almost
+                           and graphium_private._audience(e.required_scopes) = n.audience
+                        offset 0) as e
+         where v_same_text[n.ordinal] is null
+      )
+      select distinct on (a.ordinal) a.ordinal, a.statement_id, p.similarity
+        from almost a
+        join graphium.kg_statements s on s.tenant_id = p_tenant_id and s.id = a.statement_id and not s.exact_only,
+             lateral (select graphium_private._similarity(a.theirs, a.ours, v_threshold)) as p(similarity)
+       where p.similarity >= v_threshold
+       order by a.ordinal, p.similarity desc, a.statement_id
+    loop
+      v_near[v_match.ordinal] := v_match.statement_id;
+      v_near_similarity[v_match.ordinal] := v_match.similarity;
+    end loop;
+    continue when cardinality(v_family.inputs) = 1;
+
+    -- Pairs inside the batch: `later` is an input that may be new, `earlier` one whose vector may be a statement's by then.
+    with near as materialized (
+      select c.later, c.earlier from graphium_private._near_in_batch(v_projections, v_reach) as c
+       where v_directions is not null
       union all
-      select n.ordinal, e.statement_id, e.embedding, n.embedding
+      select a.ordinal, b.ordinal
+        from unnest(v_family.inputs) as a
+        join unnest(v_family.inputs) as b on b.ordinal < a.ordinal
+         and 1 - (a.embedding operator(@extschema:vector@.<=>) b.embedding) >= v_almost
+       where v_directions is null
+    ), almost as materialized (
+      select a.ordinal as later, b.ordinal as earlier, a.embedding as ours, b.embedding as theirs
         from near c
-        join ours n on n.ordinal = c.ordinal,
-             lateral (select e.statement_id, e.embedding from graphium.kg_embeddings e
-                       where e.tenant_id = p_tenant_id and e.statement_id = c.statement_id
-                         and 1 - (e.embedding operator(@extschema:vector@.<=>) n.embedding) >= v_almost
-                         and graphium_private._audience(e.required_scopes) = n.audience
-                      offset 0) as e
+        join unnest(v_family.inputs) as a on a.ordinal = c.later
+        join unnest(v_family.inputs) as b on b.ordinal = c.earlier
+       where v_same_text[a.ordinal] is null and v_may_give[b.ordinal]
+         and (b.audience = a.audience) is true -- or else a plan may begin with all pairs of one audience
     )
-    select distinct on (a.ordinal) a.ordinal, a.statement_id, p.similarity
-      from almost a
-      join graphium.kg_statements s on s.tenant_id = p_tenant_id and s.id = a.statement_id and not s.exact_only,
-           lateral (select graphium_private._similarity(a.theirs, a.ours, v_threshold)) as p(similarity)
-     where p.similarity >= v_threshold
-     order by a.ordinal, p.similarity desc, a.statement_id
-  loop
-    v_near[v_match.ordinal] := v_match.statement_id;
-    v_near_similarity[v_match.ordinal] := v_match.similarity;
+    select v_later || array_agg(a.later), v_before || array_agg(a.earlier), v_alike || array_agg(p.similarity)
+      into v_later, v_before, v_alike
+      from almost a, lateral (select graphium_private._similarity(a.theirs, a.ours, v_threshold)) as p(similarity)
+     where p.similarity >= v_threshold;
   end loop;
-
-  -- Pairs inside the batch: `later` is an input that may be new, `earlier` one whose vector may be a statement's by then.
-  with inputs as materialized (
-    select i.ordinal, i.family_id, i.embedding
-      from unnest(p_inputs) as i
-     where i.embedding is not null and not i.exact_only and v_projections[i.ordinal] is null
-  ), near as materialized (
-    select c.later, c.earlier from graphium_private._near_in_batch(v_projections, v_reach) as c
-     where v_is_projected
-    union all
-    select a.ordinal, b.ordinal
-      from inputs a
-      join inputs b on b.family_id = a.family_id and b.ordinal < a.ordinal
-       and 1 - (a.embedding operator(@extschema:vector@.<=>) b.embedding) >= v_almost
-  ), almost as materialized (
-    select a.ordinal as later, b.ordinal as earlier, a.embedding as ours, b.embedding as theirs
-      from near c
-      join unnest(p_inputs) as a on a.ordinal = c.later
-      join unnest(p_inputs) as b on b.ordinal = c.earlier
-     where v_same_text[a.ordinal] is null and v_may_give[b.ordinal]
-       and (b.family_id = a.family_id and b.audience = a.audience) is true -- or else a plan may begin with all pairs of one audience
-  )
-  select array_agg(a.later order by a.later, p.similarity desc, a.earlier) as later,
-         array_agg(a.earlier order by a.later, p.similarity desc, a.earlier) as earlier,
-         array_agg(p.similarity order by a.later, p.similarity desc, a.earlier) as similarity
-    into v_pairs
-    from almost a, lateral (select graphium_private._similarity(a.theirs, a.ours, v_threshold)) as p(similarity)
-   where p.similarity >= v_threshold;
+  if v_later <> '{}' then
+    select array_agg(p.later order by p.later, p.similarity desc, p.earlier), array_agg(p.earlier order by p.later, p.similarity desc, p.earlier),
+           array_agg(p.similarity order by p.later, p.similarity desc, p.earlier)
+      into v_later, v_before, v_alike
+      from unnest(v_later, v_before, v_alike) as p(later, earlier, similarity);
+  end if;
 
   for v_input in 1..v_count loop
     v_owner := v_new[v_first[v_input]];
@@ -177,13 +174,13 @@ begin
     else
       v_id := v_near[v_input];
       v_similarity := v_near_similarity[v_input];
-      while v_pairs.later[v_pair_index] <= v_input loop
-        v_earlier := v_gave_to[v_pairs.earlier[v_pair_index]];
-        if v_pairs.later[v_pair_index] = v_input and v_earlier is not null
-           and (v_similarity is null or v_pairs.similarity[v_pair_index] > v_similarity
-                or (v_pairs.similarity[v_pair_index] = v_similarity and v_earlier < v_id)) then
+      while v_later[v_pair_index] <= v_input loop
+        v_earlier := v_gave_to[v_before[v_pair_index]];
+        if v_later[v_pair_index] = v_input and v_earlier is not null
+           and (v_similarity is null or v_alike[v_pair_index] > v_similarity
+                or (v_alike[v_pair_index] = v_similarity and v_earlier < v_id)) then
           v_id := v_earlier;
-          v_similarity := v_pairs.similarity[v_pair_index];
+          v_similarity := v_alike[v_pair_index];
         end if;
         v_pair_index := v_pair_index + 1;
       end loop;
