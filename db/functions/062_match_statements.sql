@@ -58,7 +58,13 @@ declare
   v_alike double precision[] := '{}'; -- … and their similarity
   v_reach constant double precision := (select graphium_private._reach(v_threshold, t.dimensions) from graphium.tenants t where t.id = p_tenant_id);
   v_directions @extschema:vector@.vector[];
-  v_projections @extschema:vector@.vector[]; -- of the inputs of the family that is at hand
+  -- of the family that is at hand, where comparing each with each would take too long: its statements and where they and the
+  -- inputs are; pairs that are close, of which the earlier may be a statement (then 0 or less)
+  v_ids uuid[];
+  v_theirs @extschema:vector@.vector[];
+  v_projections @extschema:vector@.vector[];
+  v_close_later int[];
+  v_close_earlier int[];
   v_family record;
   v_is_projected_family boolean;
 begin
@@ -87,14 +93,29 @@ begin
   loop
     v_directions := graphium_private._directions(p_tenant_id, v_family.id, v_reach);
     v_is_projected_family := v_directions is not null;
-    if not v_is_projected_family and cardinality(v_family.inputs) >= graphium_private._setting('projected_batch_min') then
+    v_ids := '{}';
+    v_theirs := '{}';
+    v_close_later := '{}';
+    v_close_earlier := '{}';
+    if not v_is_projected_family and cardinality(v_family.inputs) > 1
+       and cardinality(v_family.inputs) * (cardinality(v_family.inputs) + 2 * (select count(*) from graphium.kg_embeddings e where e.tenant_id = p_tenant_id and e.family_id = v_family.id))
+           >= graphium_private._setting('projected_batch_min') ^ 2 then
       v_directions := graphium_private._find_directions(array(
         select i.embedding from unnest(v_family.inputs) with ordinality as i
-         order by i.ordinality % greatest(1, cardinality(v_family.inputs) / 100), i.ordinality limit 100));
+         order by i.ordinality % greatest(1, cardinality(v_family.inputs) / 32), i.ordinality limit 32));
+      select array_agg(e.statement_id), array_agg(graphium_private._project(e.embedding, v_directions))
+        into v_ids, v_theirs
+        from graphium.kg_embeddings e
+       where e.tenant_id = p_tenant_id and e.family_id = v_family.id;
     end if;
     if v_directions is not null then
       v_projections := array(select case when i.family_id = v_family.id and not i.exact_only and i.embedding is not null then graphium_private._project(i.embedding, v_directions) end
                                from unnest(p_inputs) as i order by i.ordinal);
+      if cardinality(v_family.inputs) > 1 then
+        select array_agg(c.later - coalesce(cardinality(v_ids), 0)), array_agg(c.earlier - coalesce(cardinality(v_ids), 0))
+          into v_close_later, v_close_earlier
+          from graphium_private._near_in_batch(v_theirs || v_projections, coalesce(cardinality(v_ids), 0), v_reach) as c;
+      end if;
     end if;
 
     for v_match in
@@ -102,6 +123,8 @@ begin
         select c.ordinal, c.statement_id
           from graphium_private._near_in_family(p_tenant_id, v_family.id, v_family.inputs, v_projections, v_reach) as c
          where v_is_projected_family
+        union all
+        select c.later, v_ids[c.earlier + cardinality(v_ids)] from unnest(v_close_later, v_close_earlier) as c(later, earlier) where c.earlier <= 0
       ), almost as materialized (
         select n.ordinal, e.statement_id, e.embedding as theirs, n.embedding as ours
           from unnest(v_family.inputs) as n
@@ -109,7 +132,7 @@ begin
             on e.tenant_id = p_tenant_id and e.family_id = v_family.id
            and 1 - (e.embedding operator(@extschema:vector@.<=>) n.embedding) >= v_almost
            and graphium_private._audience(e.required_scopes) = n.audience
-         where v_same_text[n.ordinal] is null and not v_is_projected_family
+         where v_same_text[n.ordinal] is null and v_directions is null
         union all
         select n.ordinal, e.statement_id, e.embedding, n.embedding
           from near c
@@ -135,8 +158,7 @@ begin
 
     -- Pairs inside the batch: `later` is an input that may be new, `earlier` one whose vector may be a statement's by then.
     with near as materialized (
-      select c.later, c.earlier from graphium_private._near_in_batch(v_projections, v_reach) as c
-       where v_directions is not null
+      select c.later, c.earlier from unnest(v_close_later, v_close_earlier) as c(later, earlier) where c.earlier > 0
       union all
       select a.ordinal, b.ordinal
         from unnest(v_family.inputs) as a

@@ -1,4 +1,7 @@
 set local role graphium_owner;
+select set_config('search_path', format('pg_catalog, %I', n.nspname), true)
+  from pg_extension e join pg_namespace n on n.oid = e.extnamespace where e.extname = 'vector';
+drop function if exists graphium_private._near_in_batch(vector[], int, double precision);
 drop function if exists graphium_private._match_statements(uuid, graphium_private.incoming[]);
 drop function if exists graphium_private._insert_statements(uuid, graphium_private.incoming[]);
 drop function if exists graphium_private._fold_statements(uuid, graphium_private.incoming[]);
