@@ -16,12 +16,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from pgvector import Vector
-
 from benchmarks import raw
 from benchmarks.bench import Bench, Connection, maintain
 from benchmarks.data import AUDIENCES, MEMORY_TYPES, Memory, write_rows
 from benchmarks.measure import Bar, Line
+from graphium_db.calls import vector_text
 
 BAR = Bar("≥ 0.5×", lambda ours, raw: ours >= 0.5 * raw)
 
@@ -82,7 +81,7 @@ def _write(memory: Memory, file: Path) -> None:
                 "genus": f"genus {memory.genus_of(specimen)}",
                 "specimen": f"specimen {specimen}",
                 "content": rows.contents[i],
-                "embedding": Vector(rows.vectors[i]).to_text(),
+                "embedding": vector_text(rows.vectors[i]),
                 "memory_type": MEMORY_TYPES[rows.memory_type[i]],
                 "required_scopes": AUDIENCES[rows.audience[i]],
             }
