@@ -182,7 +182,7 @@ class _Lanes:
             wait(self._sent)
         parts = [list(window)] if in_order else self._by_family(window)
         self._sent = [
-            self._lanes[lane].submit(ingest, lines[start : start + CALL])
+            self._lanes[lane].submit(ingest, sorted(lines[start : start + CALL], key=lambda record: record.line))
             for lane, lines in enumerate(parts)
             for start in range(0, len(lines), CALL)
         ]
@@ -191,13 +191,17 @@ class _Lanes:
         return self._sent
 
     def _by_family(self, window: Sequence[Record]) -> list[list[Record]]:
-        """The lines of each lane, those of a family together. A new one takes the lane that had fewer lines so far."""
+        """The lines of each lane, those of a family together. A new one takes the lane that had fewer lines so far.
+
+        What fits into one call goes in one, so that ids are in the order of the lines.
+        """
+        lanes = LANES if len(window) > CALL else 1
         families: dict[str, list[Record]] = {}
         for record in window:
             families.setdefault(record.fields["family"], []).append(record)
         parts: list[list[Record]] = [[] for _ in self._lanes]
         for family, lines in families.items():
-            lane = self._lane_of.setdefault(family, self._load.index(min(self._load)))
+            lane = self._lane_of.setdefault(family, self._load.index(min(self._load[:lanes])))
             self._load[lane] += len(lines)
             parts[lane] += lines
         return parts

@@ -36,11 +36,17 @@ def sent(*windows: list[Record]) -> list[list[list[int]]]:
     return calls
 
 
-def test_lines_of_a_family_go_together() -> None:
+def test_lines_of_a_family_go_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "CALL", 4)
     assert sent(lines(*"abacb")) == [[[1, 3, 4], [2, 5]]]
 
 
-def test_a_family_keeps_its_lane() -> None:
+def test_what_fits_into_a_call_stays_in_order() -> None:
+    assert sent(lines(*"abacb")) == [[[1, 2, 3, 4, 5]]]
+
+
+def test_a_family_keeps_its_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "CALL", 2)
     # the second lane has had one line fewer, but `a` goes where it went before
     assert sent(lines(*"aba"), lines(*"cac")) == [[[1, 3], [2]], [[1, 3], [2]]]
 
@@ -50,7 +56,8 @@ def test_a_call_has_so_many_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sent(lines(*"aaaaab")) == [[[1, 2], [3, 4], [5], [6]]]
 
 
-def test_a_source_that_numbers_its_lines_need_not_stay_in_order() -> None:
+def test_a_source_that_numbers_its_lines_need_not_stay_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "CALL", 2)
     assert sent(lines(*"aba", source=["chat"] * 3, position=[1, 2, 3])) == [[[1, 3], [2]]]
 
 
