@@ -1,6 +1,6 @@
 """`graphium import` of statements with vectors into an empty tenant, against COPY into the same tables and their indexes.
 
-Ours is the command, from starting Python to its exit. The reference COPYs rows that are ready (ids, labels, binary vectors)
+Ours is the command, from starting Python to its exit; its lines are those of `graphium export`, and vectors. The reference COPYs rows that are ready (ids, labels, binary vectors)
 into our tables without triggers and indexes, then makes every key and index. The inverted index of words is a table of
 ours, so the reference fills that too, by one statement (without its key, too); a line says what it costs without. The HNSW
 index is the same either way, so another line adds it to both: `graphium maintain`, and the same `create index`.
@@ -95,6 +95,7 @@ def _write(memory: Memory, file: Path) -> None:
                 "content": rows.contents[i],
                 "embedding": vector_text(rows.vectors[i]),
                 "memory_type": MEMORY_TYPES[rows.memory_type[i]],
+                "layer_kind": "on_demand",
                 "required_scopes": AUDIENCES[rows.audience[i]],
             }
             lines.write(json.dumps(line) + "\n")

@@ -59,7 +59,7 @@ comment on function graphium_private._require_comparable(@extschema:vector@.vect
 revoke all on function graphium_private._require_comparable(@extschema:vector@.vector, int, text, text, text) from public;
 
 create or replace function graphium_private._parse_statement(p_ordinal int, p_statement jsonb, p_dimensions int, p_model text, p_known text[]) returns graphium_private.incoming
-  language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $parse_statement$
 declare
   c_blank_hash constant bytea := graphium_private.fold_hash_v1('');
@@ -112,7 +112,9 @@ begin
     v_in.rule := v_class.rule;
   end if;
 
-  if p_statement ->> 'required_scopes' is not null then
+  if (p_statement -> 'required_scopes')::text ~ '^\[("[0-9A-Za-z_:.-]{1,200}")?\]$' then -- none, or one that is as it is stored
+    v_in.required_scopes := array_remove(array[p_statement #>> '{required_scopes,0}'], null);
+  elsif p_statement ->> 'required_scopes' is not null then
     if jsonb_typeof(p_statement -> 'required_scopes') <> 'array'
        or exists (select from jsonb_array_elements(p_statement -> 'required_scopes') as s(scope) where jsonb_typeof(s.scope) <> 'string') then
       perform graphium_private._refuse_statement(p_ordinal, 'required_scopes', 'must be a list of texts', '[]: everyone in the tenant; leave it out for the default.');
