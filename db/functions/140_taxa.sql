@@ -7,7 +7,7 @@
 set local role graphium_owner;
 
 create or replace function graphium.rename_taxon(kind text, id uuid, name text) returns void
-  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $rename_taxon$
 #variable_conflict use_column
 declare
@@ -32,7 +32,7 @@ revoke all on function graphium.rename_taxon(text, uuid, text) from public;
 grant execute on function graphium.rename_taxon(text, uuid, text) to graphium_admin;
 
 create or replace function graphium.move_specimen(id uuid, genus_id uuid) returns void
-  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $move_specimen$
 #variable_conflict use_column
 declare
@@ -57,7 +57,7 @@ revoke all on function graphium.move_specimen(uuid, uuid) from public;
 grant execute on function graphium.move_specimen(uuid, uuid) to graphium_admin;
 
 create or replace function graphium.forget_taxon(kind text, id uuid) returns int
-  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $forget_taxon$
 #variable_conflict use_column
 declare

@@ -709,7 +709,7 @@ set local role graphium_owner;
 
 -- Without JIT, which takes seconds to compile what then reads some hundred rows.
 create or replace function graphium.check_security() returns table (lint text, level text, object text, detail text, remedy text)
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set jit = off
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning set jit = off
 as $check_security$
 begin
   if not pg_has_role(session_user, 'graphium_owner', 'set') then
