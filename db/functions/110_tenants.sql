@@ -50,7 +50,6 @@ begin
   end if;
   perform graphium_private._lock_families(v_id, null);
   perform graphium_private._drop_graph(v_id);
-  delete from graphium.kg_statement_variants v where v.tenant_id = v_id; -- first, for the reason that forget_taxon() gives
   delete from graphium.tenants t where t.id = v_id;
 end
 $drop_tenant$;

@@ -72,8 +72,7 @@ begin
     from graphium.kg_statements s
    where s.tenant_id = v_tenant_id and s.family_id = v_family_id
      and case v_kind when 'family' then true when 'genus' then s.genus_id = c_id else s.specimen_id = c_id end;
-  -- What was said about these specimens and folded into a statement about another one goes too. First, also with a family:
-  -- left to the cascades, a variant of this transaction would lose its specimen, be checked again, and find no statement.
+  -- What was said about these specimens and folded into a statement about another one goes too.
   delete from graphium.kg_statement_variants v
    using graphium.dh_specimens s
    where s.tenant_id = v_tenant_id and s.family_id = v_family_id and case v_kind when 'family' then true when 'genus' then s.genus_id = c_id else s.id = c_id end
