@@ -64,7 +64,7 @@ begin
     select distinct on (n.ordinal) n.ordinal::int as ordinal, s.id, s.exact_only,
            exists (select from graphium.kg_embeddings e where e.tenant_id = p_tenant_id and e.statement_id = s.id) as has_vector
       from unnest(v_keys) with ordinality as n(key, ordinal)
-      join graphium_private.postings p on p.tenant_id = p_tenant_id and p.word = any (v_keys) and p.word = n.key
+      join graphium_private.postings p on p.tenant_id = p_tenant_id and p.scope = '' and p.word = any (v_keys) and p.word = n.key
       join graphium.kg_statements s on s.tenant_id = p_tenant_id and s.id = p.statement_id
      order by n.ordinal, s.id
   loop
@@ -92,7 +92,7 @@ begin
   for v_match in
     with near as materialized (
       select c.ordinal, c.statement_id
-        from graphium_private._near_in_family(p_tenant_id, p_family_id, v_projections, v_reach) as c
+        from graphium_private._near_in_family(p_tenant_id, p_family_id, p_inputs, v_projections, v_reach) as c
        where v_is_projected_family
     ), almost as materialized (
       select n.ordinal, e.statement_id, e.embedding as theirs, n.embedding as ours

@@ -39,13 +39,23 @@ def world(db: Database) -> World:
         made.app.execute(
             "select graphium.ingest_context('plain', 'g', 's', (select jsonb_agg(jsonb_build_object('content', 'plain row ' || n, 'embedding', null)) from generate_series(1, 300) n))"
         )
+    made.boss.execute("update graphium_private.settings set value = 50 where name = 'projected_family_min'")
+    with as_caller(made.app, "acme"):
+        made.app.execute(
+            "select graphium.ingest_context('large', 'g', 's', (select jsonb_agg(jsonb_build_object('content', 'row ' || n, 'embedding', jsonb_build_array(sqrt(1 - (n / 60.0) ^ 2) * cos(2.4 * n), sqrt(1 - (n / 60.0) ^ 2) * sin(2.4 * n), -n / 60.0))) from generate_series(1, 60) n))"
+        )
     with as_caller(made.app, "acme", ["hr"]):
+        made.app.execute(
+            "select graphium.ingest_context('large', 'g', 's', %s, '{hr}')",
+            [json.dumps([{"content": "makes the projections", "embedding": [3, 2, 1]}])],
+        )
         made.app.execute(
             "select graphium.ingest_context('plain', 'g', 's', %s, '{hr}')",
             [json.dumps([{"content": f"{SECRET} among the plain ones", "embedding": [3, 2, 1]}])],
         )
     with as_caller(made.app, "other"):
         made.app.execute("select graphium.ingest_context('plain', 'g', 's', '[{\"content\": \"kilimanjaro\"}]')")
+    arranged(made.boss.execute("select from graphium_private.projections where required_scopes = '{hr}'").rowcount == 1)
     made.boss.execute("vacuum analyze")
     return made
 
@@ -137,39 +147,35 @@ def counted(attacker: Attacker, call: str) -> dict[str, list[int]]:
     return {name: [b - a for a, b in zip(before[name], after[name], strict=True)] for name in after}
 
 
+HIDDEN_WORD = ("select from graphium.search_context(query_text => '{}')", SECRET, "yamoussoukro")
 CALLS = {
-    "a word": ("select from graphium.search_context(query_text => '{}')", f"{SECRET}", "yamoussoukro"),
+    "a word": HIDDEN_WORD,
+    "a word, along symbioses": ("select from graphium.search_context(query_text => 'tea {}', families => '{{plain}}')", SECRET, "yamoussoukro"),
+    "a sentence": ("""select from graphium.ingest_context('plain', 'g', 's', '[{{"content": "{} among the plain ones"}}]')""", SECRET, "yamoussoukro"),
+    "a vector": ("""select from graphium.ingest_context('plain', 'g', 's', '[{{"content": "new", "embedding": {}}}]')""", "[3, 2, 1]", "[-3, -2, 1]"),
+    "a vector in a large family": ("""select from graphium.ingest_context('large', 'g', 's', '[{{"content": "new", "embedding": {}}}]')""", "[3, 2, 1]", "[-3, -2, 1]"),
+    "another tenant's word": ("select from graphium.search_context(query_text => '{}')", "kilimanjaro", "yamoussoukro"),
+    "a tenant": ("select graphium.set_caller('{}')", "other", "yamoussoukro"),
+}  # fmt: skip
+TOLD = {  # as docs/side-channels.md says
     "a family's name": ("select from graphium.recall_context(family => '{}')", f"{SECRET} acme", "yamoussoukro acme"),
     "a family's name in a search": ("select from graphium.search_context(query_text => 'tea', families => '{{\"{}\"}}')", f"{SECRET} acme", "yamoussoukro acme"),
     "a specimen's name": ("select from graphium.recall_context(specimen => '{}')", f"{SECRET} person", "yamoussoukro person"),
     "an id, recalled": ("select from graphium.recall_context(statement_ids => '{{{}}}')", "id", "01a22c30-0000-7000-8000-000000000000"),
     "an id, forgotten": ("select graphium.forget_context('{{{}}}')", "id", "01a22c30-0000-7000-8000-000000000000"),
-    "another tenant's word": ("select from graphium.search_context(query_text => '{}')", "kilimanjaro", "yamoussoukro"),
-    "a tenant": ("select graphium.set_caller('{}')", "other", "yamoussoukro"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "what",
-    [
-        pytest.param(
-            what,
-            marks=()
-            if "tenant" in what
-            else told_by("rows of one's own tenant that are hidden are counted to who touches them"),
-        )
-        for what in CALLS
-    ],
-)
+@pytest.mark.parametrize("what", [*CALLS, *TOLD])
 def test_counters_are_the_same_for_a_right_guess(world: World, what: str) -> None:
     reader = world.attacker("principal")
     reader.tries(*INDEXED.split("; "))
-    call, right, wrong = CALLS[what]
+    call, right, wrong = (CALLS | TOLD)[what]
     right = world.hidden["acme"] if right == "id" else right
-    assert counted(reader, call.format(right)) == counted(reader, call.format(wrong))
+    is_same = counted(reader, call.format(right)) == counted(reader, call.format(wrong))
+    assert is_same is (what in CALLS)
 
 
-@told_by("EXPLAIN (ANALYZE, BUFFERS) of a call counts the pages that hidden postings are on")
 def test_pages_are_the_same_for_a_right_guess(world: World) -> None:
     reader = world.attacker("reader")
     reader.tries(*INDEXED.split("; "))
@@ -177,10 +183,11 @@ def test_pages_are_the_same_for_a_right_guess(world: World) -> None:
     def pages(word: str) -> list[str]:
         for _ in range(8):  # until plans and caches are as they stay
             plan = reader.rows(
-                f"explain (analyze, buffers, costs off, timing off, summary off) select from graphium.search_context(query_text => '{word}')"
+                f"explain (analyze, buffers, costs off, timing off, summary off) {HIDDEN_WORD[0].format(word)}"
             )
         return [line for line in plan if "Buffers" in line]
 
+    arranged(pages("tea") != pages("yamoussoukro"))
     assert pages(SECRET) == pages("yamoussoukro")
 
 
@@ -214,11 +221,10 @@ def test_a_free_condition_hears_no_hidden_row(world: World, table: str, conditio
     assert told(reader, query + condition) == told(reader, query + miss)
 
 
-@told_by("'nothing can be found out letter by letter' (docs/security.md) is not so of ids, and by them of times")
 @pytest.mark.parametrize(
     ("table", "column"), [("dh_families", "id"), ("kg_statements", "id"), ("kg_statements", "family_id")]
 )
-def test_no_id_is_spelled_out(world: World, table: str, column: str) -> None:
+def test_ids_of_ones_own_tenant_can_be_spelled_out(world: World, table: str, column: str) -> None:
     reader = world.attacker("reader")
     reader.tries("set enable_seqscan = off", "set enable_bitmapscan = off", "set enable_indexonlyscan = off")
 
@@ -241,7 +247,8 @@ def test_no_id_is_spelled_out(world: World, table: str, column: str) -> None:
             sql.Identifier(column), sql.Identifier(table)
         )
     ).fetchall()
-    assert everything == 0 or (spelled,) not in known
+    assert everything > 0
+    assert (spelled,) in known  # as docs/side-channels.md says
 
 
 @told_by("debug_print_plan writes the plans inside our functions, whose parameters are constants, to the client")
