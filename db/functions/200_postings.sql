@@ -32,7 +32,7 @@ begin atomic
          lateral (select u.word, count(*)::int as occurrences, cardinality(d.words) as length from unnest(d.words) as u(word) group by u.word) as w,
          unnest(graphium_private._posting_scopes(required_scopes)) as s(scope)
   union all
-  select '', graphium_private.sentence_key_v1(family_id, content_hash, required_scopes), 1, 0;
+  select '' as scope, graphium_private.sentence_key_v1(family_id, content_hash, required_scopes) as word, 1 as occurrences, 0 as length;
 end;
 comment on function graphium_private._postings_of(uuid, text, bytea, text[]) is 'The postings of a statement.';
 revoke all on function graphium_private._postings_of(uuid, text, bytea, text[]) from public;
