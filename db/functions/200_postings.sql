@@ -24,7 +24,7 @@ begin atomic
     from (select graphium_private.words_v1(content) as words offset 0) as d,
          lateral (select u.word, count(*)::int as occurrences, cardinality(d.words) as length from unnest(d.words) as u(word) group by u.word
                   union all
-                  select graphium_private.sentence_key_v1(family_id, content_hash, required_scopes), 1, 0) as w,
+                  select graphium_private.sentence_key_v1(family_id, content_hash, required_scopes) as word, 1 as occurrences, 0 as length) as w,
          unnest(graphium_private._posting_scopes(required_scopes)) as s(scope);
 end;
 comment on function graphium_private._postings_of(uuid, text, bytea, text[]) is 'The postings of a statement.';
