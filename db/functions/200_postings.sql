@@ -21,11 +21,11 @@ create or replace function graphium_private._postings_of(family_id uuid, content
   language sql immutable parallel safe security invoker
 begin atomic
   select s.scope, w.word, w.occurrences, w.length
-    from (select graphium_private.words_v1(content) as words offset 0) as d,
+    from (select graphium_private.words_v1(content) as words, graphium_private._posting_scopes(required_scopes) as scopes offset 0) as d,
          lateral (select u.word, count(*)::int as occurrences, cardinality(d.words) as length from unnest(d.words) as u(word) group by u.word
                   union all
                   select graphium_private.sentence_key_v1(family_id, content_hash, required_scopes) as word, 1 as occurrences, 0 as length) as w,
-         unnest(graphium_private._posting_scopes(required_scopes)) as s(scope);
+         unnest(d.scopes) as s(scope);
 end;
 comment on function graphium_private._postings_of(uuid, text, bytea, text[]) is 'The postings of a statement.';
 revoke all on function graphium_private._postings_of(uuid, text, bytea, text[]) from public;
