@@ -38,6 +38,7 @@ declare
   v_almost constant double precision := v_threshold - 1e-5; -- as far as <=> may be off
   v_count constant int := cardinality(p_inputs);
   v_keys constant text[] := array(select graphium_private.sentence_key_v1(i.family_id, i.content_hash, i.audience) from unnest(p_inputs) as i order by i.ordinal);
+  v_scopes constant text[] := array(select (graphium_private._posting_scopes(i.audience))[1] from unnest(p_inputs) as i order by i.ordinal); -- any scope of the audience will do
   v_same_text uuid[] := array_fill(null::uuid, array[v_count]);
   v_near uuid[] := array_fill(null::uuid, array[v_count]);
   v_near_similarity double precision[] := array_fill(null::double precision, array[v_count]);
@@ -71,9 +72,10 @@ begin
   for v_match in
     select distinct on (n.ordinal) n.ordinal::int as ordinal, s.id, s.exact_only,
            exists (select from graphium.kg_embeddings e where e.tenant_id = p_tenant_id and e.statement_id = s.id) as has_vector
-      from unnest(v_keys) with ordinality as n(key, ordinal),
+      from unnest(v_keys, v_scopes) with ordinality as n(key, scope, ordinal),
            -- look-ups by the whole key, whatever the planner thinks of tables that it has no statistics of
-           lateral (select p.statement_id from graphium_private.postings p where p.tenant_id = p_tenant_id and p.scope = '' and p.word = n.key offset 0) as p
+           lateral (select p.statement_id from graphium_private.postings p
+                     where p.tenant_id = p_tenant_id and p.scope = n.scope and p.word = n.key offset 0) as p
       join graphium.kg_statements s on s.tenant_id = p_tenant_id and s.id = p.statement_id
      order by n.ordinal, s.id
   loop

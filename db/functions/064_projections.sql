@@ -252,7 +252,7 @@ begin atomic
             join graphium_private.directions d on d.tenant_id = e.tenant_id and d.family_id = e.family_id
            where e.tenant_id = p_tenant_id offset 0) as e
     full join (select p.* from graphium_private.projections p where p.tenant_id = p_tenant_id) as p on p.statement_id = e.statement_id
-   where (e.family_id, e.required_scopes) is distinct from (p.family_id, p.required_scopes)
+   where e.family_id is distinct from p.family_id or e.required_scopes is distinct from p.required_scopes
       or (e.projection operator(@extschema:vector@.<->) p.projection <= 0.001) is not true
       or p.cell is distinct from graphium_private._grid(p.required_scopes) # graphium_private._cell(p.projection::real[], e.reach);
 end;

@@ -4,7 +4,7 @@
 -- A word is posted once for each scope of the statement's audience (for an open one under ''), and the index begins with the
 -- scope: a search looks where its caller's scopes are, and comes upon no posting that is hidden from him. Else PostgreSQL's
 -- counters, and EXPLAIN's of pages, would tell him whether hidden statements have the word (docs/decisions/0070).
--- One posting more stands for the sentence as a whole (sentence_key_v1): dedup finds equal text by it.
+-- One word more stands for the sentence as a whole (sentence_key_v1): dedup finds equal text by it.
 set local role graphium_keeper;
 
 -- As an array, so that a posting is found by its whole key (word = any): joined with a list of words, the planner may
@@ -15,24 +15,17 @@ create or replace function graphium_private._distinct_words(content text) return
 comment on function graphium_private._distinct_words(text) is 'The words of a text, each once.';
 revoke all on function graphium_private._distinct_words(text) from public;
 
-create or replace function graphium_private._posting_scopes(required_scopes text[]) returns text[]
-  language sql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
-  return case when cardinality(graphium_private._audience(required_scopes)) = 0 then '{""}'::text[]
-              else array(select distinct s.scope from unnest(required_scopes) as s(scope) where s.scope is not null) end;
-comment on function graphium_private._posting_scopes(text[]) is 'The scopes that the words of a statement are posted under: those of its audience; '''' when it is open.';
-revoke all on function graphium_private._posting_scopes(text[]) from public;
-
 -- (Inlined: a body that is parsed when it is made, and no SET.)
 create or replace function graphium_private._postings_of(family_id uuid, content text, content_hash bytea, required_scopes text[])
   returns table (scope text, word text, occurrences int, length int)
   language sql immutable parallel safe security invoker
 begin atomic
   select s.scope, w.word, w.occurrences, w.length
-    from (select graphium_private.words_v1(content) as words offset 0) as d,
-         lateral (select u.word, count(*)::int as occurrences, cardinality(d.words) as length from unnest(d.words) as u(word) group by u.word) as w,
-         unnest(graphium_private._posting_scopes(required_scopes)) as s(scope)
-  union all
-  select '', graphium_private.sentence_key_v1(family_id, content_hash, required_scopes), 1, 0;
+    from (select graphium_private.words_v1(content) as words, graphium_private._posting_scopes(required_scopes) as scopes offset 0) as d,
+         lateral (select u.word, count(*)::int as occurrences, cardinality(d.words) as length from unnest(d.words) as u(word) group by u.word
+                  union all
+                  select graphium_private.sentence_key_v1(family_id, content_hash, required_scopes) as word, 1 as occurrences, 0 as length) as w,
+         unnest(d.scopes) as s(scope);
 end;
 comment on function graphium_private._postings_of(uuid, text, bytea, text[]) is 'The postings of a statement.';
 revoke all on function graphium_private._postings_of(uuid, text, bytea, text[]) from public;
@@ -52,7 +45,7 @@ begin
     -- The hot update only counts a match: leave at once.
     if exists (select from old_rows o join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes) then
       delete from graphium_private.postings p
-       using (select o.tenant_id, o.id, graphium_private._posting_scopes(o.required_scopes) || ''::text as scopes,
+       using (select o.tenant_id, o.id, graphium_private._posting_scopes(o.required_scopes) as scopes,
                      graphium_private._distinct_words(o.content) || graphium_private.sentence_key_v1(o.family_id, o.content_hash, o.required_scopes) as words
                 from old_rows o
                 join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes
@@ -67,7 +60,7 @@ begin
     end if;
   elsif tg_op = 'DELETE' then
     delete from graphium_private.postings p
-     using (select o.tenant_id, o.id, graphium_private._posting_scopes(o.required_scopes) || ''::text as scopes,
+     using (select o.tenant_id, o.id, graphium_private._posting_scopes(o.required_scopes) as scopes,
                    graphium_private._distinct_words(o.content) || graphium_private.sentence_key_v1(o.family_id, o.content_hash, o.required_scopes) as words
               from old_rows o offset 0) as c
      where p.tenant_id = c.tenant_id and p.scope = any (c.scopes) and p.word = any (c.words) and p.statement_id = c.id;

@@ -7,7 +7,7 @@ alter table graphium_private.postings add column if not exists scope text collat
 -- squawk-ignore ban-drop-default
 alter table graphium_private.postings alter column scope drop default;
 alter table graphium_private.postings alter column scope set statistics 0; -- as 0010 says
-comment on column graphium_private.postings.scope is 'A scope of the statement''s audience; '''' for an open one, and for the key of a sentence.';
+comment on column graphium_private.postings.scope is 'A scope of the statement''s audience; '''' for an open one.';
 
 -- squawk-ignore disallowed-unique-constraint, ban-drop-constraint
 alter table graphium_private.postings drop constraint if exists postings_pkey;
@@ -16,7 +16,7 @@ alter table graphium_private.postings drop constraint if exists postings_pkey;
 alter table graphium_private.postings no force row level security;
 with restricted as (
   delete from graphium_private.postings p
-   where p.scope = '' and p.word not like '=%' and cardinality(p.required_scopes) > 0 and 'public' <> all (p.required_scopes)
+   where p.scope = '' and cardinality(p.required_scopes) > 0 and 'public' <> all (p.required_scopes)
   returning p.*
 )
 insert into graphium_private.postings (tenant_id, statement_id, occurrences, length, word, required_scopes, scope)
@@ -28,4 +28,4 @@ alter table graphium_private.postings force row level security;
 alter table graphium_private.postings add constraint postings_pkey primary key (tenant_id, scope, word, statement_id);
 
 comment on table graphium_private.postings is
-  'Inverted index: one row per statement, distinct word of it and scope of its audience, and one for the sentence as a whole (sentence_key_v1). Derived from kg_statements by triggers; no foreign key, because its only index does not start with the statement.';
+  'Inverted index: one row per statement, scope of its audience and distinct word of it, of which one stands for the sentence as a whole (sentence_key_v1). Derived from kg_statements by triggers; no foreign key, because its only index does not start with the statement.';
