@@ -29,9 +29,11 @@ comment on function graphium_private._similarity(@extschema:vector@.vector, @ext
   'Cosine similarity, exact about which side of the threshold it is on.';
 revoke all on function graphium_private._similarity(@extschema:vector@.vector, @extschema:vector@.vector, double precision) from public;
 
+-- Planned once a session: planning takes longer than a single statement's matching. Such a plan is used for one row and for
+-- many, on tables that have grown since, so it goes by the indexes whatever the planner then knew.
 create or replace function graphium_private._match_statements(p_tenant_id uuid, p_inputs graphium_private.incoming[])
   returns graphium_private.incoming[]
-  language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $match_statements$
 declare
   v_threshold constant double precision := (select s.value from graphium_private.settings s where s.name = 'dedup_similarity');
