@@ -77,8 +77,8 @@ begin
       from unnest(v_keys, v_scopes) with ordinality as n(key, scope, ordinal),
            -- look-ups by the whole key, whatever the planner thinks of tables that it has no statistics of
            lateral (select p.statement_id from graphium_private.postings p
-                     where p.tenant_id = p_tenant_id and p.scope = n.scope and p.word = n.key offset 0) as p
-      join graphium.kg_statements s on s.tenant_id = p_tenant_id and s.id = p.statement_id
+                     where p.tenant_id = p_tenant_id and p.scope = n.scope and p.word = n.key offset 0) as p,
+           lateral (select s.id, s.exact_only from graphium.kg_statements s where s.tenant_id = p_tenant_id and s.id = p.statement_id offset 0) as s
      order by n.ordinal, s.id
   loop
     v_same_text[v_match.ordinal] := v_match.id;
@@ -149,9 +149,9 @@ begin
          where v_same_text[n.ordinal] is null
       )
       select distinct on (a.ordinal) a.ordinal, a.statement_id, p.similarity
-        from almost a
-        join graphium.kg_statements s on s.tenant_id = p_tenant_id and s.id = a.statement_id and not s.exact_only,
-             lateral (select graphium_private._similarity(a.theirs, a.ours, v_threshold)) as p(similarity)
+        from almost a,
+             lateral (select graphium_private._similarity(a.theirs, a.ours, v_threshold)) as p(similarity),
+             lateral (select from graphium.kg_statements s where s.tenant_id = p_tenant_id and s.id = a.statement_id and not s.exact_only offset 0) as s
        where p.similarity >= v_threshold
        order by a.ordinal, p.similarity desc, a.statement_id
     loop
