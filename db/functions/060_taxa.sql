@@ -59,19 +59,19 @@ begin
       insert into graphium.dh_families (tenant_id, id, name, required_scopes)
       select p_tenant_id, graphium_private.new_id(), n.name, p_scopes from unnest(v_new) with ordinality as n(name, ordinal) order by n.ordinal
       on conflict do nothing;
+      select n.name into v_hidden from unnest(v_new) as n(name)
+       where graphium_private._family_name_is_taken(p_tenant_id, n.name)
+         and not exists (select from graphium.dh_families f where f.tenant_id = p_tenant_id and f.name = n.name)
+       limit 1;
+      if found then
+        perform graphium_private._raise_error('MG006', format('family: the name "%s" belongs to a family that the caller may not see', v_hidden),
+          'Choose another name, or ask an administrator for one of its scopes.');
+      end if;
     end if;
     v_ids := array(select f.id from graphium.dh_families f where f.tenant_id = p_tenant_id and f.name = any (p_names));
     perform graphium_private._lock_families(p_tenant_id, v_ids);
     exit when (select count(*) from graphium.dh_families f
                 where f.tenant_id = p_tenant_id and f.id = any (v_ids) and f.name = any (p_names)) = cardinality(p_names);
-    select n.name into v_hidden from unnest(p_names) as n(name)
-     where graphium_private._family_name_is_taken(p_tenant_id, n.name)
-       and not exists (select from graphium.dh_families f where f.tenant_id = p_tenant_id and f.name = n.name)
-     limit 1;
-    if found then
-      perform graphium_private._raise_error('MG006', format('family: the name "%s" belongs to a family that the caller may not see', v_hidden),
-        'Choose another name, or ask an administrator for one of its scopes.');
-    end if;
   end loop;
 end
 $lock_or_make_families$;
