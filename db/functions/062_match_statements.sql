@@ -29,8 +29,8 @@ comment on function graphium_private._similarity(@extschema:vector@.vector, @ext
   'Cosine similarity, exact about which side of the threshold it is on.';
 revoke all on function graphium_private._similarity(@extschema:vector@.vector, @extschema:vector@.vector, double precision) from public;
 
--- Planned once a session: planning takes longer than a single statement's matching. Such a plan is used for one row and for
--- many, on tables that have grown since, so it goes by the indexes whatever the planner then knew.
+-- A few inputs are matched by plans made once a session: planning takes longer than they do. Such plans know nothing of what
+-- the tables have become since; more inputs, which would suffer from that, are planned for.
 create or replace function graphium_private._match_statements(p_tenant_id uuid, p_inputs graphium_private.incoming[])
   returns graphium_private.incoming[]
   language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off
@@ -71,6 +71,9 @@ declare
   v_family record;
   v_is_projected_family boolean;
 begin
+  if v_count > 8 then
+    perform set_config('plan_cache_mode', 'force_custom_plan', true);
+  end if;
   for v_match in
     select distinct on (n.ordinal) n.ordinal::int as ordinal, s.id, s.exact_only,
            exists (select from graphium.kg_embeddings e where e.tenant_id = p_tenant_id and e.statement_id = s.id) as has_vector
