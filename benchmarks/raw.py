@@ -81,4 +81,9 @@ def index_like_ours(conn: Connection, tenant: Tenant) -> None:
         with contextlib.ExitStack() as stack:
             conn.execute("set max_parallel_maintenance_workers = 0")
             stack.callback(conn.execute, "reset max_parallel_maintenance_workers")
-            conn.execute(found[0].replace(" ON graphium.", " ON raw.").encode())
+            plain = (
+                found[0]
+                .replace(" ON graphium.", " ON raw.")
+                .replace("graphium_private._indexed(embedding)", "embedding")
+            )
+            conn.execute(plain.encode())

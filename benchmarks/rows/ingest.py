@@ -40,8 +40,8 @@ REFERENCE = (
       from raw.parsed p where p.batch = $1
     """,
     """
-    insert into raw.postings (tenant_id, statement_id, word, occurrences, length, required_scopes)
-    select p.tenant_id, p.id, w.word, w.occurrences, cardinality(d.words), p.required_scopes
+    insert into raw.postings (tenant_id, scope, statement_id, word, occurrences, length, required_scopes)
+    select p.tenant_id, '', p.id, w.word, w.occurrences, cardinality(d.words), p.required_scopes
       from raw.parsed p,
            lateral (select graphium_private.words_v1(p.content) as words offset 0) as d,
            lateral (select u.word, count(*) as occurrences from unnest(d.words) as u(word) group by u.word) as w

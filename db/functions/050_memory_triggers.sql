@@ -132,7 +132,7 @@ begin
   if tg_op = 'INSERT' then
     open v_rows for select distinct n.tenant_id, n.family_id from new_rows n order by 1, 2;
   else
-    open v_rows for execute 'select distinct tenant_id, family_id from old_rows order by 1, 2';
+    open v_rows for select distinct o.tenant_id, o.family_id from old_rows o order by 1, 2;
   end if;
   loop
     fetch v_rows into v_delta;
@@ -249,7 +249,7 @@ begin
   if tg_op = 'INSERT' then
     open v_rows for select distinct n.tenant_id, n.family_id from new_rows n order by 1, 2;
   else
-    open v_rows for execute 'select distinct tenant_id, family_id from old_rows order by 1, 2';
+    open v_rows for select distinct o.tenant_id, o.family_id from old_rows o order by 1, 2;
   end if;
   loop
     fetch v_rows into v_delta;

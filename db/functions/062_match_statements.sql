@@ -38,6 +38,7 @@ declare
   v_almost constant double precision := v_threshold - 1e-5; -- as far as <=> may be off
   v_count constant int := cardinality(p_inputs);
   v_keys constant text[] := array(select graphium_private.sentence_key_v1(p_family_id, i.content_hash, i.audience) from unnest(p_inputs) as i order by i.ordinal);
+  v_scopes constant text[] := array(select (graphium_private._posting_scopes(i.audience))[1] from unnest(p_inputs) as i order by i.ordinal); -- any scope of the audience will do
   v_same_text uuid[] := array_fill(null::uuid, array[v_count]);
   v_near uuid[] := array_fill(null::uuid, array[v_count]);
   v_near_similarity double precision[] := array_fill(null::double precision, array[v_count]);
@@ -63,8 +64,8 @@ begin
   for v_match in
     select distinct on (n.ordinal) n.ordinal::int as ordinal, s.id, s.exact_only,
            exists (select from graphium.kg_embeddings e where e.tenant_id = p_tenant_id and e.statement_id = s.id) as has_vector
-      from unnest(v_keys) with ordinality as n(key, ordinal)
-      join graphium_private.postings p on p.tenant_id = p_tenant_id and p.word = any (v_keys) and p.word = n.key
+      from unnest(v_keys, v_scopes) with ordinality as n(key, scope, ordinal)
+      join graphium_private.postings p on p.tenant_id = p_tenant_id and p.scope = any (v_scopes) and p.scope = n.scope and p.word = any (v_keys) and p.word = n.key
       join graphium.kg_statements s on s.tenant_id = p_tenant_id and s.id = p.statement_id
      order by n.ordinal, s.id
   loop
@@ -92,7 +93,7 @@ begin
   for v_match in
     with near as materialized (
       select c.ordinal, c.statement_id
-        from graphium_private._near_in_family(p_tenant_id, p_family_id, v_projections, v_reach) as c
+        from graphium_private._near_in_family(p_tenant_id, p_family_id, p_inputs, v_projections, v_reach) as c
        where v_is_projected_family
     ), almost as materialized (
       select n.ordinal, e.statement_id, e.embedding as theirs, n.embedding as ours

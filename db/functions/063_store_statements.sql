@@ -1,7 +1,7 @@
 -- Writing what _match_statements decided. The caller holds the family's lock. Inputs come with their id filled in.
 set local role graphium_owner;
 
-create or replace function graphium_private._insert_statements(p_tenant_id uuid, p_specimen graphium.dh_specimens, p_inputs graphium_private.incoming[]) returns void
+create or replace function graphium_private._insert_statements(p_tenant_id uuid, p_specimen graphium.dh_specimens, p_new graphium_private.incoming[]) returns void
   language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $insert_statements$
 begin
@@ -9,12 +9,12 @@ begin
                                       exact_only, occurred_at, source, position, metadata)
   select p_tenant_id, n.id, p_specimen.family_id, p_specimen.genus_id, p_specimen.id, n.content, n.memory_type, n.layer_kind, n.rule, n.required_scopes,
          n.exact_only, n.occurred_at, n.source, n.position, n.metadata
-    from unnest(p_inputs) as n
+    from unnest(p_new) as n
    where n.is_new;
   insert into graphium.kg_embeddings (tenant_id, statement_id, family_id, genus_id, specimen_id, memory_type, layer_kind, required_scopes, happened_at, embedding)
   select p_tenant_id, n.id, p_specimen.family_id, p_specimen.genus_id, p_specimen.id, n.memory_type, n.layer_kind, n.required_scopes,
          coalesce(n.occurred_at, now()), n.embedding
-    from unnest(p_inputs) as n
+    from unnest(p_new) as n
    where n.is_new and n.embedding is not null;
 end
 $insert_statements$;

@@ -7,6 +7,7 @@
 --     two halves of the sample lie furthest apart, and again at right angles to those before.
 --   cell: the first six coordinates on a grid as wide as two reaches, as one number. A near-duplicate is in one of the
 --     64 cells at the corners of the box around a vector, which are found by equality: leakproof, so that the index serves under the policies.
+--     Each audience has a grid of its own (_grid): a look-up comes upon no row that is hidden from the caller, who holds the audience.
 --   single precision: `reach` has room for all rounding, so a vector may as well be projected by another machine.
 -- Families below projected_family_min have neither; the ingest that finds one above it makes both (10 µs per vector), and
 -- anew when the family has become four times as large or dedup_similarity another. Triggers follow every change of embeddings.
@@ -53,6 +54,13 @@ create or replace function graphium_private._cell_at_corner(p_at real[], p_reach
 comment on function graphium_private._cell_at_corner(real[], double precision, int) is
   'The cell at corner 0 to 63 of the box that is everything within reach of a projection. The box is as wide as a cell: it has a part in no others.';
 revoke all on function graphium_private._cell_at_corner(real[], double precision, int) from public;
+
+create or replace function graphium_private._grid(p_audience text[]) returns bigint
+  language sql immutable parallel safe security invoker
+  return hash_array_extended(graphium_private._audience(p_audience), 0);
+comment on function graphium_private._grid(text[]) is 'What the cells of an audience differ by (XOR) from those of others.';
+revoke all on function graphium_private._grid(text[]) from public;
+grant execute on function graphium_private._grid(text[]) to graphium_keeper;
 
 create or replace function graphium_private._find_directions(p_sample @extschema:vector@.vector[]) returns @extschema:vector@.vector[]
   language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
@@ -101,15 +109,15 @@ grant execute on function graphium_private._find_directions(@extschema:vector@.v
 -- ---------------------------------------------------------------- look-ups, under the caller's policies
 -- enable_seqscan, and a sub-select per cell that `offset 0` keeps apart: no statistics tell how few rows a cell has, and a
 -- wrong plan would read the whole family.
-create or replace function graphium_private._near_in_family(p_tenant_id uuid, p_family_id uuid, p_projections @extschema:vector@.vector[], p_reach double precision)
+create or replace function graphium_private._near_in_family(p_tenant_id uuid, p_family_id uuid, p_inputs graphium_private.incoming[], p_projections @extschema:vector@.vector[], p_reach double precision)
   returns table (ordinal int, statement_id uuid)
   language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp set plan_cache_mode = force_custom_plan set enable_seqscan = off
 as $near_in_family$
 begin
   return query
     select i.ordinal::int, n.statement_id
-      from unnest(p_projections) with ordinality as i(projection, ordinal),
-           lateral (select graphium_private._cell_at_corner(i.projection::real[], p_reach, c.corner) as cell
+      from (select n.ordinal, p_projections[n.ordinal] as projection, graphium_private._grid(n.audience) as grid from unnest(p_inputs) as n) as i,
+           lateral (select i.grid # graphium_private._cell_at_corner(i.projection::real[], p_reach, c.corner) as cell
                       from generate_series(0, 63) as c(corner) offset 0) as c,
            lateral (select p.statement_id
                       from graphium_private.projections p
@@ -119,9 +127,9 @@ begin
      where i.projection is not null;
 end
 $near_in_family$;
-comment on function graphium_private._near_in_family(uuid, uuid, @extschema:vector@.vector[], double precision) is
-  'Visible statements of a family whose projection is within reach of an input''s: every near-duplicate is among them.';
-revoke all on function graphium_private._near_in_family(uuid, uuid, @extschema:vector@.vector[], double precision) from public;
+comment on function graphium_private._near_in_family(uuid, uuid, graphium_private.incoming[], @extschema:vector@.vector[], double precision) is
+  'Statements of a family whose audience is an input''s, and whose projection is within reach of the input''s: every near-duplicate is among them.';
+revoke all on function graphium_private._near_in_family(uuid, uuid, graphium_private.incoming[], @extschema:vector@.vector[], double precision) from public;
 
 -- Four coordinates, so 16 corners (those that are above in the two that are left out): in a batch it is the corners that cost.
 create or replace function graphium_private._near_in_batch(p_projections @extschema:vector@.vector[], p_reach double precision)
@@ -176,7 +184,7 @@ begin
   insert into graphium_private.directions (tenant_id, family_id, embeddings, reach, directions)
   values (p_tenant_id, p_family_id, v_family.embeddings, p_reach, v_directions);
   insert into graphium_private.projections (tenant_id, family_id, statement_id, cell, required_scopes, projection)
-  select p_tenant_id, p_family_id, e.statement_id, graphium_private._cell(e.projection::real[], p_reach), e.required_scopes, e.projection
+  select p_tenant_id, p_family_id, e.statement_id, graphium_private._grid(e.required_scopes) # graphium_private._cell(e.projection::real[], p_reach), e.required_scopes, e.projection
     from (select e.statement_id, e.required_scopes, graphium_private._project(e.embedding, v_directions) as projection
             from graphium.kg_embeddings e
            where e.tenant_id = p_tenant_id and e.family_id = p_family_id offset 0) as e;
@@ -188,6 +196,7 @@ comment on function graphium_private._directions(uuid, uuid, double precision) i
 revoke all on function graphium_private._directions(uuid, uuid, double precision) from public;
 grant execute on function graphium_private._directions(uuid, uuid, double precision) to graphium_owner;
 
+-- `is true`, so that no plan looks for a statement by its tenant, which is the beginning of the other index.
 create or replace function graphium_private._on_embeddings_moved() returns trigger
   language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $on_embeddings_moved$
@@ -196,16 +205,17 @@ begin
     delete from graphium_private.directions;
     return null;
   elsif tg_op = 'UPDATE' then
-    update graphium_private.projections p set required_scopes = n.required_scopes
+    update graphium_private.projections p
+       set required_scopes = n.required_scopes, cell = p.cell # graphium_private._grid(p.required_scopes) # graphium_private._grid(n.required_scopes)
       from new_rows n
-     where p.tenant_id = n.tenant_id and p.statement_id = n.statement_id and p.required_scopes <> n.required_scopes;
+     where p.statement_id = n.statement_id and (p.tenant_id = n.tenant_id) is true and p.required_scopes <> n.required_scopes;
     delete from graphium_private.projections p using old_rows o
-     where p.tenant_id = o.tenant_id and p.statement_id = o.statement_id
+     where p.statement_id = o.statement_id and (p.tenant_id = o.tenant_id) is true
        and not exists (select from new_rows n
                         where n.tenant_id = o.tenant_id and n.statement_id = o.statement_id and n.family_id = o.family_id
                           and n.embedding operator(@extschema:vector@.=) o.embedding);
   elsif tg_op = 'DELETE' then
-    delete from graphium_private.projections p using old_rows o where p.tenant_id = o.tenant_id and p.statement_id = o.statement_id;
+    delete from graphium_private.projections p using old_rows o where p.statement_id = o.statement_id and (p.tenant_id = o.tenant_id) is true;
     delete from graphium_private.directions d
      using graphium_private.family_counters c
      where (d.tenant_id, d.family_id) in (select o.tenant_id, o.family_id from old_rows o)
@@ -214,12 +224,12 @@ begin
   end if;
   if tg_op <> 'DELETE' then
     insert into graphium_private.projections (tenant_id, family_id, statement_id, cell, required_scopes, projection)
-    select n.tenant_id, n.family_id, n.statement_id, graphium_private._cell(n.projection::real[], n.reach), n.required_scopes, n.projection
+    select n.tenant_id, n.family_id, n.statement_id, graphium_private._grid(n.required_scopes) # graphium_private._cell(n.projection::real[], n.reach), n.required_scopes, n.projection
       from (select n.tenant_id, n.family_id, n.statement_id, n.required_scopes, d.reach, graphium_private._project(n.embedding, d.directions) as projection
               from new_rows n
               join graphium_private.directions d on d.tenant_id = n.tenant_id and d.family_id = n.family_id
              where tg_op = 'INSERT'
-                or not exists (select from graphium_private.projections p where p.tenant_id = n.tenant_id and p.statement_id = n.statement_id)
+                or not exists (select from graphium_private.projections p where p.statement_id = n.statement_id and (p.tenant_id = n.tenant_id) is true)
             offset 0) as n;
   end if;
   return null;
@@ -242,9 +252,9 @@ begin atomic
             join graphium_private.directions d on d.tenant_id = e.tenant_id and d.family_id = e.family_id
            where e.tenant_id = p_tenant_id offset 0) as e
     full join (select p.* from graphium_private.projections p where p.tenant_id = p_tenant_id) as p on p.statement_id = e.statement_id
-   where (e.family_id, e.required_scopes) is distinct from (p.family_id, p.required_scopes)
+   where e.family_id is distinct from p.family_id or e.required_scopes is distinct from p.required_scopes
       or (e.projection operator(@extschema:vector@.<->) p.projection <= 0.001) is not true
-      or p.cell is distinct from graphium_private._cell(p.projection::real[], e.reach);
+      or p.cell is distinct from graphium_private._grid(p.required_scopes) # graphium_private._cell(p.projection::real[], e.reach);
 end;
 comment on function graphium_private._check_projections(uuid) is 'For check_memory: embeddings of projected families whose projection is missing or is not theirs.';
 revoke all on function graphium_private._check_projections(uuid) from public;

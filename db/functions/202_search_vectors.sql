@@ -14,7 +14,22 @@
 --                                            that are not the nearest: who hides rows would change what others find.
 -- Both scans are built as text, because the planner must know the tenant (the partition, and the index's predicate), the
 -- dimension (the index's expression) and the filter's values; but for the exact scan without a filter, which needs none of them.
+-- Nobody else may read along the index: who asks it for one row, and gets none where the nearest is hidden, finds out where the
+-- hidden ones are. So it is on _indexed(embedding), which no caller can name, and which is nothing but a name.
 set local role graphium_owner;
+
+-- In plpgsql, which the planner never puts in its place; and without a SET, for it looks up nothing.
+create or replace function graphium_private._indexed(p_embedding @extschema:vector@.vector) returns @extschema:vector@.vector
+  language plpgsql immutable strict parallel safe security invoker
+as $indexed$
+begin
+  return p_embedding;
+end
+$indexed$;
+comment on function graphium_private._indexed(@extschema:vector@.vector) is
+  'Its argument. What HNSW indexes are on: only who may execute it can read along one.';
+revoke all on function graphium_private._indexed(@extschema:vector@.vector) from public;
+grant execute on function graphium_private._indexed(@extschema:vector@.vector) to graphium_keeper; -- whose updates maintain the index
 
 -- Name and expression of a tenant's own index, for searching and for maintenance_plan(): alike, or it is never used.
 -- (This and _setting are inlined: a body that is parsed when it is made, and no SET.)
@@ -93,7 +108,7 @@ begin
     select r.statement_id, r.embedding operator(@extschema:vector@.<=>) $1 as distance
       from graphium.kg_embeddings r
      where r.tenant_id = %1$L::uuid %2$s
-     order by r.embedding::%3$s operator(@extschema:vector@.<=>) $1::%3$s
+     order by graphium_private._indexed(r.embedding)::%3$s operator(@extschema:vector@.<=>) $1::%3$s
      limit $2 $query$, p_tenant_id, p_filter, graphium_private._hnsw_type(p_dimensions)) using p_query, p_count;
 end
 $scan_hnsw$;
@@ -152,7 +167,10 @@ begin
                    join pg_catalog.pg_class c on c.oid = i.indexrelid
                    join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum = 1
                   where c.relname = graphium_private._hnsw_index_name(p_tenant_id) and c.relnamespace = 'graphium'::regnamespace
-                    and i.indisvalid and a.atttypmod = p_dimensions) then
+                    and i.indisvalid and a.atttypmod = p_dimensions
+                    and exists (select from pg_catalog.pg_depend d -- else it is one of before there was _indexed
+                                 where (d.classid, d.objid) = ('pg_catalog.pg_class'::regclass, c.oid)
+                                   and (d.refclassid, d.refobjid) = ('pg_catalog.pg_proc'::regclass, 'graphium_private._indexed'::regproc))) then
     return 'exact';
   end if;
   if p_level is null then

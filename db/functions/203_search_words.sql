@@ -2,7 +2,8 @@
 -- the statements that the caller may see, how often the statement has it, and how short the statement is. Words are
 -- ORed; the query's stop words and punctuation are no words, so nothing in a text is an operator.
 -- Everything counted is counted over visible rows: two callers with different scopes may see different scores, and
--- neither learns anything about rows that are hidden from him.
+-- neither learns anything about rows that are hidden from him. Postings are looked up by the scopes that he holds, so that
+-- hidden ones are not even touched.
 set local role graphium_owner;
 
 create or replace function graphium_private._query_words(p_text text) returns text[]
@@ -18,14 +19,20 @@ create or replace function graphium_private._match_words(p_tenant_id uuid, p_wor
   returns table (statement_id uuid, score real)
   language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp set work_mem = '32MB'
 as $match_words$
+declare
+  v_held constant text[] := graphium_private.caller_scopes();
+  v_scopes constant text[] := case when v_held is null then graphium_private._posted_scopes(p_tenant_id) else ''::text || v_held end;
 begin
+  -- A statement whose audience has several of the caller's scopes counts by the first of them.
   -- A list per word keeps what follows small in the planner's eyes, however common the words are.
   return query execute format($query$
     with lists as materialized (
       select count(*)::double precision as frequency, sum(p.length)::double precision as total,
              array_agg(p.statement_id) as ids, array_agg(p.occurrences) as occurrences, array_agg(p.length) as lengths
         from graphium_private.postings p
-       where p.tenant_id = %1$L::uuid and p.word = any (%2$L::text[])
+       where p.tenant_id = %1$L::uuid and p.scope = any (%4$L::text[]) and p.word = any (%2$L::text[])
+         and (p.scope = '' or cardinality(p.required_scopes) = 1
+              or p.scope = (select min(s.scope collate "C") from unnest(p.required_scopes) as s(scope) where s.scope = any (%4$L::text[])))
        group by p.word
     ), corpus as materialized (
       select greatest((select sum(f.statement_count) from graphium.dh_families f where f.tenant_id = %1$L::uuid), max(l.frequency))::double precision as documents,
@@ -45,7 +52,8 @@ begin
     union
     select s.statement_id, s.score from scored s where s.statement_id = any ($4) $query$,
     p_tenant_id, p_words,
-    case when p_filter <> '' then format('join graphium.kg_statements r on r.tenant_id = %L::uuid and r.id = f.statement_id %s', p_tenant_id, p_filter) end)
+    case when p_filter <> '' then format('join graphium.kg_statements r on r.tenant_id = %L::uuid and r.id = f.statement_id %s', p_tenant_id, p_filter) end,
+    v_scopes)
     using graphium_private._setting('bm25_k1')::double precision, graphium_private._setting('bm25_b')::double precision, p_count, p_also;
 end
 $match_words$;

@@ -26,13 +26,14 @@ create table if not exists graphium_private.projections (
   cell bigint not null,
   required_scopes text[] not null,
   projection vector not null,
-  primary key (tenant_id, statement_id),
+  primary key (tenant_id, family_id, cell, statement_id),
   foreign key (tenant_id, family_id) references graphium_private.directions (tenant_id, family_id) on delete cascade
 );
-create index if not exists projections_in_cell on graphium_private.projections (tenant_id, family_id, cell);
+-- Not with the tenant, or a plan might look for a cell with it: statistics know nothing about cells.
+create index if not exists projections_of_statement on graphium_private.projections (statement_id);
 comment on table graphium_private.projections is
   'Per embedding of a large family: where it is along the family''s directions. Derived by triggers; exact look-ups start from it.';
-comment on column graphium_private.projections.cell is 'The cell of a grid that the first coordinates are in.';
+comment on column graphium_private.projections.cell is 'The cell of a grid that the first coordinates are in, and the audience, as one number.';
 comment on column graphium_private.projections.required_scopes is 'Copy of the statement''s audience.';
 
 -- What is derived from vectors, and scopes, are in no statistics either (0010).

@@ -281,6 +281,39 @@ class TestMaintenance:
         assert is_valid(boss, corpus)
         assert searched(app, corpus, query_embedding=np.ones(DIMENSIONS))[1] == 1
 
+    def test_an_index_on_the_column_itself_serves_no_search_and_is_made_anew(
+        self, corpus: Corpus, app: Connection, maintainer: Connection, boss: Connection
+    ) -> None:
+        """Callers could read along one (docs/side-channels.md); they were made so at first."""
+        row = boss.execute("select pg_get_indexdef(%s::regclass)", [f"graphium.{index_of(corpus)}"]).fetchone()
+        assert row is not None
+        boss.execute(f"drop index graphium.{index_of(corpus)}".encode())
+        boss.execute(row[0].replace("graphium_private._indexed(embedding)", "embedding").encode())
+        hits, scans = searched(app, corpus, query_embedding=np.ones(DIMENSIONS))
+        assert (len(hits), scans) == (10, 0)
+        assert [s.reason for s in plan(maintainer) if s.action == "drop index"] == [
+            "callers can read along it, and searches do not: it is not on _indexed(embedding)"
+        ]
+        assert maintain(maintainer) == ["drop index", "create index"]
+        assert boss.execute("select pg_get_indexdef(%s::regclass)", [f"graphium.{index_of(corpus)}"]).fetchone() == row
+        assert searched(app, corpus, query_embedding=np.ones(DIMENSIONS))[1] == 1
+
+    def test_callers_write_into_an_indexed_tenant(
+        self, new_corpus: Callable[..., Corpus], app: Connection, maintainer: Connection
+    ) -> None:
+        """What is indexed is computed with the rights of whoever writes: the owner inserts, the keeper moves audiences."""
+        corpus = new_corpus(4)
+        corpus.plant(*[Row("f", embedding=v) for v in np.random.default_rng(4).normal(size=(1000, 4))])
+        assert maintain(maintainer) == ["create index"]
+        with as_caller(app, corpus.slug, ["hr"]):
+            app.execute(
+                """select graphium.ingest_context('f', 'g', 's', '[{"content": "new", "embedding": [9, 1, 2, 3]}]')"""
+            )
+            app.execute("select graphium.set_required_scopes('family', %s, '{hr}', true)", [corpus.ids["f"]])
+        hits, scans = searched(app, corpus, ["hr"], query_embedding=[9, 1, 2, 3], match_count=1)
+        assert ([h.content for h in hits], scans) == (["new"], 1)
+        assert searched(app, corpus, query_embedding=[9, 1, 2, 3])[0] == []
+
     def test_killed_in_mid_build(
         self, new_corpus: Callable[..., Corpus], shared: Database, maintainer: Connection, boss: Connection
     ) -> None:

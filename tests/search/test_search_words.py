@@ -42,6 +42,9 @@ def texts(random: np.random.Generator, count: int) -> list[str]:
     ]
 
 
+AUDIENCES: list[tuple[str, ...]] = [(), ("hr",), (), ("hr", "legal"), (), ("legal",), ("board", "public"), ("board",)]
+
+
 @pytest.fixture(scope="module")
 def corpus(new_corpus: Callable[..., Corpus]) -> Corpus:
     random = np.random.default_rng(21)
@@ -54,7 +57,7 @@ def corpus(new_corpus: Callable[..., Corpus]) -> Corpus:
                 content=text,
                 embedding=random.normal(size=8).astype(np.float32) if n % 5 else None,
                 memory_type="event" if n % 3 == 0 else "fact",
-                required_scopes=("hr",) if n % 4 == 1 else (),
+                required_scopes=AUDIENCES[n % len(AUDIENCES)],
             )
             for n, text in enumerate(texts(random, 400))
         ]
@@ -62,25 +65,30 @@ def corpus(new_corpus: Callable[..., Corpus]) -> Corpus:
     return made
 
 
-def visible(corpus: Corpus, scopes: Sequence[str]) -> tuple[list[Row], int]:
+def visible(corpus: Corpus, scopes: Sequence[str] | None) -> tuple[list[Row], int]:
     """The rows that a caller sees, and the number of documents: what the families' statement_count says, open ones."""
-    return [r for r in corpus.rows if r.is_visible(scopes)], sum(not r.required_scopes for r in corpus.rows)
+    is_open = [not r.required_scopes or "public" in r.required_scopes for r in corpus.rows]
+    return [r for r in corpus.rows if r.is_visible(scopes)], sum(is_open)
 
 
-@pytest.mark.parametrize("scopes", [(), ("hr",)])
-def test_bm25_by_its_definition(corpus: Corpus, app: Connection, scopes: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("scopes", [(), ("hr",), ("legal", "hr"), ("zoo", "board", "hr", "legal"), None])
+def test_bm25_by_its_definition(
+    corpus: Corpus, app: Connection, admin: Connection, scopes: tuple[str, ...] | None
+) -> None:
+    """Also of statements that have several of the caller's scopes, and for an admin (None), who holds all."""
+    conn, held = (admin, ()) if scopes is None else (app, scopes)
     random = np.random.default_rng(4)
     rows, documents = visible(corpus, scopes)
     for _ in range(30):
         query = " ".join(random.choice(STEMS, size=random.integers(1, 6)))
         scores = bm25(rows, query, documents)
-        hits = search(app, corpus, scopes, query_text=query, match_count=1000)
+        hits = search(conn, corpus, held, query_text=query, match_count=1000)
         assert {h.statement_id: h.score for h in hits} == pytest.approx(scores, rel=1e-5)
         assert [h.statement_id for h in hits] == [
             h.statement_id for h in sorted(hits, key=lambda h: (-h.score, h.statement_id))
         ]
         assert {h.similarity for h in hits} == {None}
-        assert search(app, corpus, scopes, query_text=query, match_count=7) == hits[:7]
+        assert search(conn, corpus, held, query_text=query, match_count=7) == hits[:7]
 
 
 def test_filters_hold_and_do_not_change_scores(corpus: Corpus, app: Connection) -> None:
