@@ -1,4 +1,4 @@
-"""One size: load all systems batch by batch, index, add some more, then search, their calls taking turns."""
+"""One size: load all systems batch by batch, index, search, then add some more, their calls taking turns."""
 
 from __future__ import annotations
 
@@ -103,6 +103,12 @@ def compare(bench: Bench, size: int, python: Path | None, more_batches: int = MO
         with bench.superuser() as conn:
             conn.execute("vacuum (analyze)")
         size_on_disk = stored(bench, systems)
+        judge = _Judge(corpus, parts)
+        settled = {system.name: _settle(system, parts, judge) for system in systems[1:]}
+        versions = {system.name: system.version for system in systems if isinstance(system, LangGraph)}
+        searching = [*systems[:2], *langgraph("LangGraph, nothing tuned"), *systems[2:]]
+        searched = [line for part in parts for line in _search(searching, part, judge)]
+
         then = _load(systems, list(more.batches()))
         loaded = [
             Loaded(
@@ -120,13 +126,6 @@ def compare(bench: Bench, size: int, python: Path | None, more_batches: int = MO
                 systems, first, index, then, before, size_on_disk, strict=True
             )
         ]
-        statements = {part.tenant: [*range(part.first, part.last)] for part in parts}
-        statements[more.tenant] += range(more.first, more.last)
-        judge = _Judge(corpus, statements, parts)
-        settled = {system.name: _settle(system, parts, judge) for system in systems[1:]}
-        versions = {system.name: system.version for system in systems if isinstance(system, LangGraph)}
-        systems[2:2] = langgraph("LangGraph, nothing tuned")
-        searched = [line for part in parts for line in _search(systems, part, judge)]
         return Compared(size, small, versions, settled, loaded, searched)
 
 
@@ -235,12 +234,12 @@ def _settle(system: System, parts: Sequence[_Part], judge: _Judge) -> str:
 class _Judge:
     """Brute force over all statements of a tenant, beforehand."""
 
-    def __init__(self, corpus: Corpus, statements: dict[str, list[int]], parts: Sequence[_Part]) -> None:
+    def __init__(self, corpus: Corpus, parts: Sequence[_Part]) -> None:
         self._corpus = corpus
-        self._members = {tenant: set(numbers) for tenant, numbers in statements.items()}
+        self._members = {part.tenant: range(part.first, part.last) for part in parts}
         self._least: dict[tuple[str, int], float] = {}
         for part in parts:
-            vectors = corpus.vectors[statements[part.tenant]]
+            vectors = corpus.vectors[part.first : part.last]
             for queries in part.queries.values():
                 for query in queries:
                     similarity = vectors @ corpus.vectors[query]
@@ -253,7 +252,7 @@ class _Judge:
     def recall(self, tenant: str, query: int, found: Sequence[int]) -> tuple[float, int]:
         """Share of the nearest ten that were found (of equally near ones any will do), and whether there were too few."""
         wanted, least, vectors = min(COUNT, self.rows(tenant)), self._least[tenant, query], self._corpus.vectors
-        right = [n for n in set(found) & self._members[tenant] if vectors[n] @ vectors[query] >= least]
+        right = [n for n in set(found) if n in self._members[tenant] and vectors[n] @ vectors[query] >= least]
         return min(1.0, len(right) / wanted), int(len(found) < wanted)
 
 
