@@ -6,6 +6,7 @@
 -- visible statement are not there at all. family_scopes and specimen_scopes are who may see the family and the specimen
 -- (an export needs them, and a screen that edits them); NULL where the name is. Ordered by name, by code point, what has no name last. Writes nothing.
 -- Open statements, and those of a few scopes, are counted from indexes alone (0016); three sources, so that each has its index.
+-- In the full joins hidden taxa meet nothing; so the counts below them have no names, and fall together in the last grouping.
 -- No sequential scans, and one plan for all: else statistics decide both, and the time tells what other tenants have.
 --
 -- example:
