@@ -228,7 +228,7 @@ def _settle(system: System, parts: Sequence[_Part], judge: _Judge) -> str:
         if best[0] >= GOOD_RECALL:
             break
     system.tune(best[1])
-    return f"hnsw.ef_search {best[1]}, hnsw.iterative_scan relaxed_order"
+    return f"hnsw.ef_search {best[1]}, hnsw.iterative_scan relaxed_order, plan_cache_mode force_custom_plan"
 
 
 class _Judge:

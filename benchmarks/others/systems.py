@@ -107,6 +107,8 @@ class Plain:
         )
         self._conn.execute("create index on plain.memories (tenant)")
         self._conn.execute("set hnsw.iterative_scan = relaxed_order")
+        # psycopg prepares what it runs often; a plan for any tenant would take the index for a small one too
+        self._conn.execute("set plan_cache_mode = force_custom_plan")
         self.backend = self._conn.info.backend_pid
 
     def put(self, tenant: str, folder: str, first: int, last: int) -> float:
@@ -181,7 +183,8 @@ class LangGraph:
         pass  # store.setup() made it
 
     def tune(self, ef_search: int) -> None:
-        self._ask("tune", {"hnsw.ef_search": str(ef_search), "hnsw.iterative_scan": "relaxed_order"})
+        settings = {"hnsw.ef_search": str(ef_search), "hnsw.iterative_scan": "relaxed_order"}
+        self._ask("tune", settings | {"plan_cache_mode": "force_custom_plan"})
 
     def search(self, tenant: str, query: int) -> tuple[float, list[int]]:
         answer = self._ask("search", tenant, query, COUNT)
