@@ -133,6 +133,7 @@ def saved_connection(data: Path | None = None) -> Connection:
     except (TypeError, ValueError):
         raise ServerError(f"{data / 'connection.json'} is damaged", "`graphium up` makes it anew.") from None
     try:
+        (data / "cluster" / "postmaster.pid").stat()  # without it somebody else may listen there
         socket.create_connection(("127.0.0.1", saved.port), timeout=5).close()
     except OSError:
         raise ServerError(f"the embedded server in {data} is not running", "Start it with `graphium up`.") from None
@@ -285,17 +286,26 @@ class _Cluster:
         """Returns False when it was running already (the settings are then those of its last start)."""
         if self.running():
             return False
-        self._configure(_free_port(self._last_port()))
         log = self.directory / "startup.log"
-        done = self.run(
-            "pg_ctl", "start", "--wait", f"--timeout={START_SECONDS}", f"--pgdata={self.directory}", f"--log={log}"
-        )
-        if done.returncode != 0:
-            said = log.read_text(encoding="utf-8", errors="replace")[-2000:] if log.exists() else done.stdout
-            raise ServerError(
-                f"the embedded server does not start: {said.strip()}", f"Its logs are in {self.directory}."
+        for preferred in (self._last_port(), 0, 0):
+            self._configure(_free_port(preferred))
+            before = {path: path.stat().st_size for path in self._logs()}
+            done = self.run(
+                "pg_ctl", "start", "--wait", f"--timeout={START_SECONDS}", f"--pgdata={self.directory}", f"--log={log}"
             )
-        return True
+            if done.returncode == 0:
+                return True
+            said = b"".join(path.read_bytes()[before.get(path, 0) :] for path in self._logs()).decode(errors="replace")
+            if "Address already in use" not in said:  # somebody took the port since it was looked at
+                break
+        raise ServerError(
+            f"the embedded server does not start: {(said or done.stdout)[-2000:].strip()}",
+            f"Its logs are in {self.directory}.",
+        )
+
+    def _logs(self) -> list[Path]:
+        """Where the server says what goes wrong: at first in one file, then in those of its logging collector."""
+        return [*self.directory.glob("startup.log"), *sorted(self.directory.glob("log/*.log"))]
 
     def stop(self) -> bool:
         if not (self.directory / "PG_VERSION").exists() or not self.running():

@@ -62,7 +62,7 @@ def pgspot(file: SqlFile, types: list[str]) -> list[str]:
         # ag_catalog belongs to the extension, as pg_catalog to the server; pgspot knows only the latter.
         text = statement.text.replace("search_path = ag_catalog, pg_temp", "search_path = pg_catalog, pg_temp")
         text = text.replace('"position"', "place")  # a column of results, which pgspot writes back without its quotes
-        text = re.sub(r"\bopen \w+ for execute", "execute", text)  # pgspot has no word for it, and looks at what is executed
+        text = re.sub(r"\bopen \w+ for execute", "execute", text)  # which pgspot cannot read
         # A helper without a setting runs under that of its callers; that nobody else can call it, verify.py sees to.
         if statement.kind == "function" and statement.name not in INLINED and " set search_path" not in text:
             text = re.sub(r"\nas \$", "\nset search_path = pg_catalog, pg_temp as $", text, count=1)

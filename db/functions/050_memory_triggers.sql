@@ -204,6 +204,22 @@ $on_statement_deleted$;
 comment on function graphium_private._on_statement_deleted() is 'Trigger: deletes the embeddings of all deleted statements in one go.';
 revoke all on function graphium_private._on_statement_deleted() from public;
 
+-- What was folded into a specimen's statements goes with them, and first: a variant of this very transaction, said about
+-- another specimen that goes too, loses that one, is checked again by PostgreSQL, and would find its statement gone (23503).
+create or replace function graphium_private._on_specimen_going() returns trigger
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+as $on_specimen_going$
+begin
+  delete from graphium.kg_statement_variants v
+   using graphium.kg_statements s
+   where s.tenant_id = old.tenant_id and s.specimen_id = old.id
+     and v.tenant_id = old.tenant_id and v.statement_id = s.id;
+  return old;
+end
+$on_specimen_going$;
+comment on function graphium_private._on_specimen_going() is 'Trigger: deletes the variants of a specimen''s statements before the cascades begin.';
+revoke all on function graphium_private._on_specimen_going() from public;
+
 create or replace function graphium_private._refuse_content_change() returns trigger
   language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $refuse_content_change$
@@ -331,7 +347,7 @@ revoke all on function graphium_private._refuse_model_change() from public;
 
 -- ---------------------------------------------------------------- the triggers themselves belong to the tables' owner
 grant execute on function graphium_private._on_families_born(), graphium_private._on_family_audience_changed(),
-  graphium_private._on_statements_changed(), graphium_private._on_statement_deleted(), graphium_private._refuse_content_change(),
+  graphium_private._on_statements_changed(), graphium_private._on_statement_deleted(), graphium_private._on_specimen_going(), graphium_private._refuse_content_change(),
   graphium_private._refuse_move(), graphium_private._on_embeddings_changed(), graphium_private._refuse_model_change() to graphium_owner;
 set local role graphium_owner;
 
@@ -350,6 +366,8 @@ create or replace trigger statements_deleted after delete on graphium.kg_stateme
 -- triggers fire in the order of their names, and a foreign key's is called "RI_ConstraintTrigger…"
 create or replace trigger "00_statement_deleted" after delete on graphium.kg_statements
   referencing old table as old_rows for each row execute function graphium_private._on_statement_deleted();
+create or replace trigger variants_go_first before delete on graphium.dh_specimens
+  for each row execute function graphium_private._on_specimen_going();
 create or replace trigger content_is_immutable before update of content on graphium.kg_statements
   for each row when (old.content is distinct from new.content) execute function graphium_private._refuse_content_change();
 

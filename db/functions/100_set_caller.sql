@@ -10,7 +10,7 @@
 set local role graphium_keeper;
 
 create or replace function graphium.set_caller(tenant text, scopes text[] = '{}', is_local boolean = true) returns void
-  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $set_caller$
 declare
   v_tenant text := graphium_private._clean_name(tenant, 'tenant', 100);

@@ -6,7 +6,7 @@
 set local role graphium_keeper;
 
 create or replace function graphium.caller(out tenant text, out scopes text[], out role text, out source text, out embedding_model text, out dimensions int)
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $caller$
 declare
   v_tenant_id uuid := graphium_private._require_caller();

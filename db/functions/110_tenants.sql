@@ -8,7 +8,7 @@
 set local role graphium_keeper;
 
 create or replace function graphium.create_tenant(slug text, embedding_model text = 'all-MiniLM-L6-v2', dimensions int = 384) returns uuid
-  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $create_tenant$
 declare
   v_id uuid := graphium_private.new_id();
@@ -36,7 +36,7 @@ revoke all on function graphium.create_tenant(text, text, int) from public;
 grant execute on function graphium.create_tenant(text, text, int) to graphium_admin;
 
 create or replace function graphium.drop_tenant(slug text) returns void
-  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $drop_tenant$
 declare
   v_slug text := graphium_private._clean_name(slug, 'slug', 100);
@@ -50,7 +50,6 @@ begin
   end if;
   perform graphium_private._lock_families(v_id, null);
   perform graphium_private._drop_graph(v_id);
-  delete from graphium.kg_statement_variants v where v.tenant_id = v_id; -- first, for the reason that forget_taxon() gives
   delete from graphium.tenants t where t.id = v_id;
 end
 $drop_tenant$;
@@ -60,7 +59,7 @@ revoke all on function graphium.drop_tenant(text) from public;
 grant execute on function graphium.drop_tenant(text) to graphium_admin;
 
 create or replace function graphium.list_tenants() returns table (slug text, embedding_model text, dimensions int, created_at timestamptz)
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $list_tenants$
 begin
   perform graphium_private._require_admin_role();

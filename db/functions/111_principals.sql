@@ -16,7 +16,7 @@
 set local role graphium_keeper;
 
 create or replace function graphium.add_principal(role_name text, tenant text, scopes text[], read_only boolean = false) returns void
-  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $add_principal$
 declare
   c_too_powerful constant text[] := '{graphium_app,graphium_admin,graphium_owner,graphium_keeper,graphium_cypher,pg_read_all_data,pg_write_all_data,pg_read_server_files,pg_write_server_files,pg_execute_server_program}';
@@ -55,7 +55,7 @@ revoke all on function graphium.add_principal(text, text, text[], boolean) from 
 grant execute on function graphium.add_principal(text, text, text[], boolean) to graphium_admin;
 
 create or replace function graphium.remove_principal(role_name text) returns void
-  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $remove_principal$
 begin
   perform graphium_private._require_admin_role();
@@ -71,7 +71,7 @@ grant execute on function graphium.remove_principal(text) to graphium_admin;
 
 create or replace function graphium.list_principals()
   returns table (role_name name, tenant text, scopes text[], read_only boolean, is_in_force boolean, created_at timestamptz)
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $list_principals$
 begin
   perform graphium_private._require_admin_role();

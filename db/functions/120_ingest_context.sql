@@ -23,7 +23,7 @@ set local role graphium_owner;
 
 create or replace function graphium.ingest_context(family text, genus text, specimen text, statements jsonb, required_scopes text[] = null, embedding_model text = null)
   returns setof graphium.ingested
-  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $ingest_context$
 declare
   v_tenant_id uuid := graphium_private._require_writer();

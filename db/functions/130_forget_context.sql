@@ -8,7 +8,7 @@
 set local role graphium_owner;
 
 create or replace function graphium.forget_context(statement_ids uuid[]) returns int
-  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $forget_context$
 declare
   v_tenant_id uuid := graphium_private._require_writer();

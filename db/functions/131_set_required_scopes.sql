@@ -101,7 +101,7 @@ comment on function graphium_private._edit_scopes(uuid, text, uuid[], text[], bo
 revoke all on function graphium_private._edit_scopes(uuid, text, uuid[], text[], boolean) from public;
 
 create or replace function graphium.set_many_required_scopes(kind text, ids uuid[], required_scopes text[], cascade boolean = false) returns int
-  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $set_many_required_scopes$
 begin
   if ids is null then
@@ -116,7 +116,7 @@ revoke all on function graphium.set_many_required_scopes(text, uuid[], text[], b
 grant execute on function graphium.set_many_required_scopes(text, uuid[], text[], boolean) to graphium_user;
 
 create or replace function graphium.set_required_scopes(kind text, id uuid, required_scopes text[], cascade boolean = false) returns int
-  language sql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language sql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $set_required_scopes$
   select graphium_private._edit_scopes(graphium_private._require_writer(), lower(kind), array[id], required_scopes, cascade)
 $set_required_scopes$;

@@ -7,7 +7,7 @@
 set local role graphium_owner;
 
 create or replace function graphium.rename_taxon(kind text, id uuid, name text) returns void
-  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $rename_taxon$
 #variable_conflict use_column
 declare
@@ -32,7 +32,7 @@ revoke all on function graphium.rename_taxon(text, uuid, text) from public;
 grant execute on function graphium.rename_taxon(text, uuid, text) to graphium_admin;
 
 create or replace function graphium.move_specimen(id uuid, genus_id uuid) returns void
-  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $move_specimen$
 #variable_conflict use_column
 declare
@@ -57,7 +57,7 @@ revoke all on function graphium.move_specimen(uuid, uuid) from public;
 grant execute on function graphium.move_specimen(uuid, uuid) to graphium_admin;
 
 create or replace function graphium.forget_taxon(kind text, id uuid) returns int
-  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $forget_taxon$
 #variable_conflict use_column
 declare
@@ -72,8 +72,7 @@ begin
     from graphium.kg_statements s
    where s.tenant_id = v_tenant_id and s.family_id = v_family_id
      and case v_kind when 'family' then true when 'genus' then s.genus_id = c_id else s.specimen_id = c_id end;
-  -- What was said about these specimens and folded into a statement about another one goes too. First, also with a family:
-  -- left to the cascades, a variant of this transaction would lose its specimen, be checked again, and find no statement.
+  -- What was said about these specimens and folded into a statement about another one goes too.
   delete from graphium.kg_statement_variants v
    using graphium.dh_specimens s
    where s.tenant_id = v_tenant_id and s.family_id = v_family_id and case v_kind when 'family' then true when 'genus' then s.genus_id = c_id else s.id = c_id end

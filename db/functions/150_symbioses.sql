@@ -9,7 +9,7 @@
 set local role graphium_owner;
 
 create or replace function graphium.link_symbiosis(kind text, source jsonb, target jsonb, note text = null) returns uuid
-  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $link_symbiosis$
 declare
   v_tenant_id uuid := graphium_private._require_admin();
@@ -43,7 +43,7 @@ revoke all on function graphium.link_symbiosis(text, jsonb, jsonb, text) from pu
 grant execute on function graphium.link_symbiosis(text, jsonb, jsonb, text) to graphium_admin;
 
 create or replace function graphium.unlink_symbiosis(id uuid) returns void
-  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $unlink_symbiosis$
 declare
   v_tenant_id uuid := graphium_private._require_admin();

@@ -7,7 +7,7 @@
 set local role graphium_keeper;
 
 create or replace function graphium.check_memory(tenant text = null) returns table (problem text, family text, id uuid, detail text)
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $check_memory$
 #variable_conflict use_column
 declare

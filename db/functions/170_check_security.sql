@@ -237,8 +237,8 @@ comment on function graphium_private._lint_ownership() is 'Lint owner.';
 revoke all on function graphium_private._lint_ownership() from public;
 
 -- An application role is whoever is a member of graphium_reader, _user, _app or _admin. A superuser counts only when he was
--- made one: he can do everything anyway. graphium_admin with an owning role is an operator, and with CREATEROLE whoever makes
--- principals' logins; both are meant. The remedy takes SUPERUSER from an application; from the superuser who looks, or the
+-- made one: he can do everything anyway. graphium_admin with an owning role or the database is an operator, and with
+-- CREATEROLE whoever makes principals' logins; both are meant. The remedy takes SUPERUSER from an application; from the superuser who looks, or the
 -- one of initdb, it takes the membership.
 create or replace function graphium_private._lint_roles() returns table (lint text, level text, object text, detail text, remedy text)
   language sql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
@@ -258,8 +258,8 @@ as $lint_roles$
       join pg_roles w on w.oid = r.member
      where r.name in ('graphium_reader', 'graphium_user', 'graphium_app', 'graphium_admin')
      group by 1, 2, 3, 4, 5, 6
-  ), granted_powers(name, level, detail) as (
-    values
+  ), powers(name, level, detail, is_for_admins) as (
+    select v.name, v.level, v.detail, v.name ^@ 'graphium_' from (values
       ('graphium_owner', 'error', 'which owns the tables and can change policies'),
       ('graphium_keeper', 'error', 'which sees every tenant''s rows'),
       ('graphium_cypher', 'error', 'which reads every graph that its caller may see, past graphium.cypher()'),
@@ -269,7 +269,16 @@ as $lint_roles$
       ('pg_execute_server_program', 'error', 'which runs programs as the server'),
       ('pg_read_all_data', 'warning', 'which reads tables that no application needs'),
       ('pg_read_all_stats', 'warning', 'which sees the statements of other sessions, with what they say'),
-      ('pg_maintain', 'warning', 'which locks and rewrites any table')
+      ('pg_maintain', 'warning', 'which locks and rewrites any table'),
+      ('pg_signal_backend', 'warning', 'which ends other sessions')) as v(name, level, detail)
+    union all
+    select w.rolname, 'error', 'which is a superuser, exempt from row-level security, or allowed to copy the whole cluster', false
+      from pg_roles w
+     where (w.rolsuper or w.rolbypassrls or w.rolreplication) and w.oid not in (select o.oid from ours o)
+    union all
+    select pg_get_userbyid(d.datdba), 'warning', 'which owns this database, may drop it, and sets what its sessions begin with', true
+      from pg_database d
+     where d.datname = current_database()
   )
   select 'role_too_powerful', p.level, quote_ident(a.rolname), format('An application role, and %s.', p.detail), p.remedy
     from application_roles a, lateral (values
@@ -277,14 +286,16 @@ as $lint_roles$
        case when a.oid = 10 or a.rolname = session_user then a.undo else format('alter role %I nosuperuser;', a.rolname) end),
       (a.rolbypassrls and not a.rolsuper, 'error', 'exempt from row-level security', format('alter role %I nobypassrls;', a.rolname)),
       (a.rolreplication and not a.rolsuper, 'error', 'allowed to copy the whole cluster by replication', format('alter role %I noreplication;', a.rolname)),
-      (a.rolcreaterole and not a.rolsuper and not a.is_admin, 'warning', 'allowed to make roles', format('alter role %I nocreaterole;', a.rolname))) as p(has, level, detail, remedy)
+      (a.rolcreaterole and not a.rolsuper and not a.is_admin, 'warning', 'allowed to make roles', format('alter role %I nocreaterole;', a.rolname)),
+      (not a.rolsuper and not a.is_admin and a.oid = (select d.datdba from pg_database d where d.datname = current_database()), 'warning',
+       'the owner of this database, who may drop it, and sets what its sessions begin with', format('alter database %I owner to %I;', current_database(), pg_get_userbyid(10)))) as p(has, level, detail, remedy)
    where p.has
   union all
   select 'role_too_powerful', g.level, quote_ident(a.rolname), format('An application role, and a member of %s, %s.', g.name, g.detail), string_agg(distinct r.undo, ' ')
     from application_roles a
     join reached r on r.member = a.oid
-    join granted_powers g on g.name = r.name
-   where not (a.is_admin and g.name ^@ 'graphium_')
+    join powers g on g.name = r.name
+   where not (a.is_admin and g.is_for_admins)
    group by g.level, a.rolname, g.name, g.detail
   union all
   select 'role_inherits_owner', 'error', m.member::regrole::text,
@@ -709,7 +720,7 @@ set local role graphium_owner;
 
 -- Without JIT, which takes seconds to compile what then reads some hundred rows.
 create or replace function graphium.check_security() returns table (lint text, level text, object text, detail text, remedy text)
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set jit = off
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning set jit = off
 as $check_security$
 begin
   if not pg_has_role(session_user, 'graphium_owner', 'set') then

@@ -90,7 +90,7 @@ create or replace function graphium.search_context(query_embedding @extschema:ve
   returns table (rank int, statement_id uuid, content text, family text, genus text, specimen text, memory_type text, layer_kind text,
     similarity real, score real, is_symbiosis boolean, symbiosis_kind text, symbiosis_id uuid, is_superseded boolean,
     access_count bigint, required_scopes text[], occurred_at timestamptz, created_at timestamptz, source text, "position" bigint, metadata jsonb)
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set jit = off set plan_cache_mode = force_generic_plan
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning set jit = off set plan_cache_mode = force_generic_plan
 as $search_context$
 #variable_conflict use_column
 declare

@@ -17,7 +17,7 @@ set local role graphium_owner;
 create or replace function graphium.recall_context(family text = null, genus text = null, specimen text = null, statement_ids uuid[] = null,
     memory_types text[] = null, layer_kinds text[] = null, since timestamptz = null, until timestamptz = null, page_size int = 50, after uuid = null)
   returns setof graphium.recalled
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set jit = off set plan_cache_mode = force_generic_plan
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning set jit = off set plan_cache_mode = force_generic_plan
 as $recall_context$
 declare
   v_tenant_id uuid := graphium_private._require_caller();

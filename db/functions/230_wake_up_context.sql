@@ -17,7 +17,7 @@ set local role graphium_owner;
 
 create or replace function graphium.wake_up_context(token_budget int = 800, families text[] = null, specimens text[] = null)
   returns table ("position" int, statement_id uuid, content text, family text, genus text, specimen text, memory_type text, tokens int, running_tokens int)
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set jit = off set plan_cache_mode = force_generic_plan
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning set jit = off set plan_cache_mode = force_generic_plan
 as $wake_up_context$
 #variable_conflict use_column
 declare

@@ -9,7 +9,7 @@ set local role graphium_owner;
 
 create or replace function graphium.search_families(query_embedding @extschema:vector@.vector, match_count int = 5, embedding_model text = null)
   returns table (family text, similarity real, statement_count bigint)
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set jit = off
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning set jit = off
 as $search_families$
 #variable_conflict use_column
 declare

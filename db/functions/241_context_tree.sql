@@ -17,7 +17,7 @@ set local role graphium_owner;
 create or replace function graphium.context_tree()
   returns table (family_id uuid, family text, genus_id uuid, genus text, specimen_id uuid, specimen text, statements bigint,
     family_scopes text[], specimen_scopes text[])
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_nestloop = off set plan_cache_mode = force_generic_plan
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning set jit = off set enable_seqscan = off set enable_nestloop = off set plan_cache_mode = force_generic_plan
 as $context_tree$
 #variable_conflict use_column
 declare

@@ -15,7 +15,7 @@
 set local role graphium_keeper;
 
 create or replace function graphium.maintenance_plan() returns table (step int, tenant text, action text, reason text, statement text)
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $maintenance_plan$
 #variable_conflict use_column
 declare

@@ -93,7 +93,7 @@ revoke all on function graphium_private._check_graph_catalog(uuid) from public;
 grant execute on function graphium_private._check_graph_catalog(uuid) to graphium_cypher;
 
 create or replace function graphium.check_graph(tenant text = null) returns table (problem text, label text, id uuid, detail text)
-  language plpgsql stable parallel unsafe security definer set search_path = ag_catalog, pg_temp
+  language plpgsql stable parallel unsafe security definer set search_path = ag_catalog, pg_temp set client_min_messages = warning
 as $check_graph$
 declare
   v_tenant_id uuid := (graphium_private._named_tenant(tenant)).id;

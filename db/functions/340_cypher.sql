@@ -77,7 +77,7 @@ revoke all on function graphium_private._read_agtype(text, text) from public;
 
 create or replace function graphium.cypher(query text, params jsonb = '{}') returns setof jsonb
   language plpgsql stable parallel unsafe security definer
-  set search_path = ag_catalog, pg_temp set standard_conforming_strings = on set row_security = on set jit = off
+  set search_path = ag_catalog, pg_temp set client_min_messages = warning set standard_conforming_strings = on set row_security = on set jit = off
 as $cypher$
 declare
   v_tenant_id uuid := graphium_private._require_caller();

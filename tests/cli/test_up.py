@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
+import socket
 import stat
 import subprocess
 import tempfile
@@ -31,6 +34,10 @@ def data(environment: pytest.MonkeyPatch) -> Iterator[Path]:
         yield data
         if data.exists():
             server.stop(data)
+
+
+def but_for_the_port(up: dict[str, Any]) -> dict[str, Any]:
+    return {name: re.sub(rf"\b{up['port']}\b", "port", str(value)) for name, value in up.items()}
 
 
 def test_up_makes_a_server_that_only_the_right_people_enter(data: Path, run: Run) -> None:
@@ -103,7 +110,8 @@ def test_up_makes_a_server_that_only_the_right_people_enter(data: Path, run: Run
     assert down.code == 3
     assert "graphium up" in down.err
 
-    assert run("up", "--json").json == renewed | {"started": True}
+    # somebody else may have taken the port meanwhile
+    assert but_for_the_port(run("up", "--json").json) == but_for_the_port(renewed | {"started": True})
     assert [row["content"] for row in run("recall", "--tenant", "acme", "--json").json] == ["It stays."]
 
 
@@ -113,17 +121,51 @@ def test_the_server_outlives_the_command_and_does_not_hold_its_output(data: Path
     assert psycopg.connect(ran.json["dsn"]).closed is False
 
 
-def test_another_port_is_taken_when_the_last_one_is_not_free(data: Path, environment: pytest.MonkeyPatch) -> None:
-    import socket
+@pytest.fixture
+def occupied(environment: pytest.MonkeyPatch) -> Iterator[int]:
+    """The port that the server would like, and that somebody else listens on."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        environment.setattr(server, "PREFERRED_PORT", port := listening.getsockname()[1])
+        yield port
 
-    with socket.socket() as occupied:
-        occupied.bind(("127.0.0.1", 0))
-        occupied.listen()
-        environment.setattr(server, "PREFERRED_PORT", occupied.getsockname()[1])
-        up = server.up(data)
-        assert up.connection.port != occupied.getsockname()[1]
-        with psycopg.connect(up.connection.dsn):
-            pass
+
+def test_another_port_is_taken_when_the_last_one_is_not_free(data: Path, occupied: int) -> None:
+    up = server.up(data)
+    assert up.connection.port != occupied
+    with psycopg.connect(up.connection.dsn):
+        pass
+
+
+def test_another_port_is_taken_when_somebody_was_quicker(
+    data: Path, occupied: int, environment: pytest.MonkeyPatch
+) -> None:
+    """The port was free when it was looked at, and is not when the server comes to listen."""
+    looked_at = []
+
+    def free_port(preferred: int, look: Callable[[int], int] = server._free_port) -> int:
+        looked_at.append(preferred)
+        return occupied if preferred else look(0)
+
+    environment.setattr(server, "_free_port", free_port)
+    up = server.up(data)
+    assert looked_at[:2] == [occupied, 0]
+    assert up.connection.port != occupied
+    with psycopg.connect(up.connection.dsn):
+        pass
+
+
+def test_a_stopped_server_is_not_running_whoever_took_its_port(data: Path) -> None:
+    up = server.up(data)
+    server.stop(data)
+    with socket.socket() as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with contextlib.suppress(OSError):  # else somebody really took it
+            listening.bind(("127.0.0.1", up.connection.port))
+            listening.listen()
+        with pytest.raises(server.ServerError, match="is not running"):
+            server.saved_connection(data)
 
 
 def test_a_cluster_of_another_major_version_is_refused(data: Path) -> None:

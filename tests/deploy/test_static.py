@@ -118,6 +118,15 @@ def test_public_functions_are_definers(conn: psycopg.Connection) -> None:
     assert rows == []
 
 
+def test_what_the_server_prints_inside_a_public_function_reaches_no_client(conn: psycopg.Connection) -> None:
+    """debug_print_plan prints a trigger's variables, counts of hidden rows too, and trace_sort how much was sorted."""
+    rows = conn.execute(
+        f"select p.proname from pg_proc p where {OURS} and p.pronamespace = 'graphium'::regnamespace"
+        "   and p.provolatile <> 'i' and not coalesce('client_min_messages=warning' = any (p.proconfig), false) order by 1"
+    ).fetchall()
+    assert rows == []
+
+
 def test_application_roles_can_only_read_tables(conn: psycopg.Connection) -> None:
     rows = conn.execute(
         "select c.oid::regclass::text, r.rolname, x.privilege_type from pg_class c"

@@ -12,7 +12,9 @@ import subprocess
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -24,9 +26,10 @@ from graphium_db import AsyncGraphium, Graphium
 from tests.support.concurrency import all_at_once, wait_until
 from tests.support.databases import Cluster, Connection, Database, as_caller
 from tests.support.node import node_connection, run_node
-from tests.support.pgbouncer import DOCS, Pooler, pgbouncer
+from tests.support.pgbouncer import DOCS, HERE, IN_THE_ROOT, Pooler, installed, pgbouncer
 from tests.support.psql import psql
 
+Start = Callable[..., AbstractContextManager[Pooler]]
 TENANTS = ("acme", "acme-corp")
 AUDIENCES: tuple[tuple[str, ...], ...] = ((), ("hr",), ("legal",), ("hr", "legal"))
 HELD: tuple[tuple[str, ...], ...] = ((), ("hr",), ("legal",), ("hr", "legal"))
@@ -88,6 +91,15 @@ def pooled(db: Database) -> str:
         sql.SQL("alter role {} set graphium.pooled = on").format(sql.Identifier(db.cluster.role(login)))
     )
     return login
+
+
+@pytest.fixture(params=[HERE, IN_THE_ROOT])
+def start(request: pytest.FixtureRequest) -> Start:
+    """Starts PgBouncer: Debian's, and the newer one of the root that PostgreSQL 17 is in."""
+    program = installed(request.param)
+    if program is None:
+        pytest.skip(f"there is no PgBouncer {request.param}")
+    return partial(pgbouncer, program=program)
 
 
 def contents(conn: Connection) -> set[str]:
@@ -163,13 +175,13 @@ def raw(conn: Connection, caller: tuple[str, tuple[str, ...]]) -> tuple[int, int
         return first, scalar(conn, "select count(*) from pg_prepared_statements")
 
 
-def test_hundreds_of_transactions_over_two_server_connections(db: Database, pooled: str) -> None:
+def test_hundreds_of_transactions_over_two_server_connections(start: Start, db: Database, pooled: str) -> None:
     """Four threads and four tasks, of eight callers: each sees all that is his and nothing else, and nothing fails."""
     served: dict[int, set[Any]] = defaultdict(set)
     prepared: dict[int, int] = {}
     done = itertools.count()
 
-    with pgbouncer(db, [pooled], server_connections=2) as pooler:
+    with start(db, [pooled], server_connections=2) as pooler:
         options = {"autocommit": True, "prepare_threshold": 0 if pooler.prepares else None}
 
         def thread(number: int) -> Callable[[], None]:
@@ -212,8 +224,8 @@ def test_hundreds_of_transactions_over_two_server_connections(db: Database, pool
     assert all(prepared.values()) == pooler.prepares
 
 
-def test_the_clients_own_pools(db: Database, pooled: str) -> None:
-    with pgbouncer(db, [pooled], server_connections=1) as pooler:
+def test_the_clients_own_pools(start: Start, db: Database, pooled: str) -> None:
+    with start(db, [pooled], server_connections=1) as pooler:
         dsn = pooler.dsn(pooled)
 
         async def ask(tenant: str, scopes: Sequence[str]) -> set[str]:
@@ -227,9 +239,9 @@ def test_the_clients_own_pools(db: Database, pooled: str) -> None:
                 assert asyncio.run(ask(tenant, scopes)) == told(tenant, scopes)
 
 
-def test_node_postgres_through_the_pooler(db: Database, pooled: str) -> None:
+def test_node_postgres_through_the_pooler(start: Start, db: Database, pooled: str) -> None:
     """Its own pool of four in front of PgBouncer's two: 200 transactions at once, statements prepared by name."""
-    with pgbouncer(db, [pooled], server_connections=2) as pooler:
+    with start(db, [pooled], server_connections=2) as pooler:
         if not pooler.prepares:
             pytest.skip("PgBouncer before 1.21 knows no named statements")
         callers = [
@@ -248,9 +260,9 @@ LEFT_BEHIND = (
 
 @pytest.mark.parametrize("left", LEFT_BEHIND)
 def test_a_caller_left_on_the_connection_is_nobody_where_the_guard_is_on(
-    db: Database, plain: str, pooled: str, left: str
+    start: Start, db: Database, plain: str, pooled: str, left: str
 ) -> None:
-    with pgbouncer(db, [plain, pooled], server_connections=1) as pooler:
+    with start(db, [plain, pooled], server_connections=1) as pooler:
 
         def two(login: str) -> tuple[Connection, Connection]:
             return connect(pooler, login), connect(pooler, login)
@@ -284,9 +296,9 @@ def connect(pooler: Pooler, login: str) -> Connection:
 
 
 @pytest.mark.parametrize("left", LEFT_BEHIND)
-def test_the_poolers_own_guards(db: Database, plain: str, left: str) -> None:
+def test_the_poolers_own_guards(start: Start, db: Database, plain: str, left: str) -> None:
     """connect_query turns the guard on; the reset query takes away what is left, even after it was turned off."""
-    with pgbouncer(db, [plain], server_connections=1, guards=True) as pooler:
+    with start(db, [plain], server_connections=1, guards=True) as pooler:
         one, next_one = connect(pooler, plain), connect(pooler, plain)
         assert scalar(one, "select current_setting('graphium.pooled')") == "on"
         if "is_local" in left:
@@ -305,8 +317,8 @@ def test_the_poolers_own_guards(db: Database, plain: str, left: str) -> None:
                 raw(next_one, caller)
 
 
-def test_a_server_connection_that_dies_takes_its_caller_along(db: Database, pooled: str) -> None:
-    with pgbouncer(db, [pooled], server_connections=1) as pooler:
+def test_a_server_connection_that_dies_takes_its_caller_along(start: Start, db: Database, pooled: str) -> None:
+    with start(db, [pooled], server_connections=1) as pooler:
         one, next_one = connect(pooler, pooled), connect(pooler, pooled)
         with pytest.raises(psycopg.OperationalError), as_caller(one, "acme", ["hr"]):
             pid = scalar(one, "select pg_backend_pid()")
@@ -318,8 +330,8 @@ def test_a_server_connection_that_dies_takes_its_caller_along(db: Database, pool
             assert contents(next_one) == told("acme", [])
 
 
-def test_a_client_that_vanishes_in_mid_transaction_leaves_nothing(db: Database, pooled: str) -> None:
-    with pgbouncer(db, [pooled], server_connections=1) as pooler:
+def test_a_client_that_vanishes_in_mid_transaction_leaves_nothing(start: Start, db: Database, pooled: str) -> None:
+    with start(db, [pooled], server_connections=1) as pooler:
         one, next_one = connect(pooler, pooled), connect(pooler, pooled)
         one.execute("begin")
         one.execute("select graphium.set_caller('acme', '{hr}')")
@@ -328,7 +340,7 @@ def test_a_client_that_vanishes_in_mid_transaction_leaves_nothing(db: Database, 
         assert is_nobody(next_one)
 
 
-def test_a_principals_narrowing_that_is_left_behind_only_shows_less(db: Database) -> None:
+def test_a_principals_narrowing_that_is_left_behind_only_shows_less(start: Start, db: Database) -> None:
     short = db.login()
     db.connect("admin").execute(
         "select graphium.add_principal(role_name => %s, tenant => 'acme', scopes => '{hr}')", [db.cluster.role(short)]
@@ -336,7 +348,7 @@ def test_a_principals_narrowing_that_is_left_behind_only_shows_less(db: Database
     db.connect().execute(
         sql.SQL("alter role {} set graphium.pooled = on").format(sql.Identifier(db.cluster.role(short)))
     )
-    with pgbouncer(db, [short], server_connections=1) as pooler:
+    with start(db, [short], server_connections=1) as pooler:
         one, next_one = connect(pooler, short), connect(pooler, short)
         assert contents(one) == told("acme", ["hr"])
         one.execute("set graphium.scopes = '{}'")
@@ -548,10 +560,10 @@ def test_a_caller_cancelled_in_mid_call_is_gone(db: Database, pool: ConnectionPo
 # ------------------------------------------------------------------------------------------------ docs/poolers.md
 
 
-def test_the_guard_counts_for_open_server_connections_after_reconnect(db: Database) -> None:
+def test_the_guard_counts_for_open_server_connections_after_reconnect(start: Start, db: Database) -> None:
     login = db.login("graphium_app")
     [command] = re.findall(r"```\n\s*(\w+;)\n\s*```", DOCS.read_text("utf-8"))
-    with pgbouncer(db, [login], server_connections=1) as pooler:
+    with start(db, [login], server_connections=1) as pooler:
         conn, setting = connect(pooler, login), "select current_setting('graphium.pooled', true)"
         before = scalar(conn, "select pg_backend_pid()")
         db.connect().execute(f"alter role {db.cluster.role(login)} set graphium.pooled = on".encode())
@@ -561,6 +573,18 @@ def test_the_guard_counts_for_open_server_connections_after_reconnect(db: Databa
         )
         assert done.stdout == "RECONNECT\n"
         wait_until(lambda: bool(scalar(conn, setting) == "on"), "the server connection is a new one")
+
+
+def test_the_line_for_prepared_statements_is_for_newer_versions_only(start: Start, db: Database, pooled: str) -> None:
+    """As the docs say: PgBouncer before 1.21 does not start with it. Those that know it have it in every test here."""
+    with start(db, [pooled], server_connections=1) as pooler:
+        prepares = pooler.prepares
+    if prepares:
+        with start(db, [pooled], server_connections=1, prepares=False) as pooler:
+            assert is_nobody(connect(pooler, pooled))
+    else:
+        with pytest.raises(AssertionError, match="did not start"), start(db, [pooled], 1, prepares=True):
+            pass
 
 
 def test_the_sql_of_the_docs(db: Database) -> None:

@@ -346,6 +346,7 @@ def test_a_materialized_view_is_told_in_words(conn: Connection) -> None:
         # whoever deploys, operates, or monitors
         "grant graphium_owner, graphium_keeper to {role}_dba with inherit false, set true",
         "grant graphium_owner, graphium_keeper to {role}_dba with inherit false, set true; grant graphium_admin to {role}_dba",
+        "alter database {database} owner to {role}_dba; grant graphium_admin to {role}_dba",
         "grant pg_monitor to {role}_dba",
         "alter role {role}_dba createrole; grant graphium_admin to {role}_dba",  # who makes principals' logins
         "alter role {role}_dba superuser",

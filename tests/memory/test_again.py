@@ -129,6 +129,45 @@ def test_nothing_that_was_said_is_lost(app: Connection, new_tenant: Callable[[in
         assert app.execute("select access_count from graphium.kg_statements").fetchall() == [(9,)]
 
 
+def tea_of_two(conn: Connection) -> list[Any]:
+    """A statement about Ada, into which one about Bob is folded; he is the older specimen. Returns ids of both."""
+    ingest(conn, [{"content": "Bob is tall"}], specimen="Bob")
+    ingest(conn, [{"content": "Ada likes tea"}], specimen="Ada")
+    ingest(conn, [{"content": "ada likes tea."}], specimen="Bob")
+    query = (
+        "select id from graphium.dh_specimens s where s.tenant_id = graphium_private.caller_tenant_id() order by name"
+    )
+    return [id for (id,) in conn.execute(query)]
+
+
+@pytest.mark.parametrize("table", ["dh_families", "dh_genera", "dh_specimens"])
+def test_what_was_filled_in_this_transaction_can_be_deleted_by_sql(
+    boss: Connection, new_tenant: Callable[[int], str], table: str
+) -> None:
+    """The variant loses Bob before the statement goes; PostgreSQL then checks it again, and the statement is gone."""
+    with as_caller(boss, new_tenant(3)):
+        tea_of_two(boss)
+        mine = "where tenant_id = graphium_private.caller_tenant_id()"
+        left = f"select (select count(*) from graphium.kg_statements {mine}), (select count(*) from graphium.kg_statement_variants {mine})"
+        assert boss.execute(left.encode()).fetchone() == (2, 1)
+        boss.execute(f"delete from graphium.{table} {mine}".encode())
+        assert boss.execute(left.encode()).fetchone() == (0, 0)
+
+
+def test_a_variant_outlives_the_specimen_that_it_was_said_about(
+    boss: Connection, new_tenant: Callable[[int], str]
+) -> None:
+    """As far as SQL goes; graphium.forget_taxon() means what was said about it as well."""
+    with as_caller(boss, new_tenant(3)):
+        _, bob = tea_of_two(boss)
+        boss.execute("delete from graphium.dh_specimens where id = %s", [bob])
+        assert boss.execute(
+            "select s.content, v.content, v.specimen_id from graphium.kg_statements s"
+            " left join graphium.kg_statement_variants v on v.statement_id = s.id"
+            " where s.tenant_id = graphium_private.caller_tenant_id()"
+        ).fetchall() == [("Ada likes tea", "ada likes tea.", None)]
+
+
 def test_lossy_vectors_merge_nothing_but_equal_text(app: Connection, new_tenant: Callable[[int], str]) -> None:
     tenant = new_tenant(3)
     with as_caller(app, tenant):

@@ -23,6 +23,7 @@ from tests.support.server import ROOT
 
 DOCS = ROOT / "docs" / "poolers.md"
 SCRIPT = ROOT / "scripts" / "pg17-root"
+HERE, IN_THE_ROOT = "of this machine", "of the root"
 
 
 class Pooler:
@@ -44,13 +45,22 @@ class Pooler:
 
 @contextmanager
 def pgbouncer(
-    database: Database, logins: Sequence[str], server_connections: int, guards: bool = False
+    database: Database,
+    logins: Sequence[str],
+    server_connections: int,
+    guards: bool = False,
+    prepares: bool | None = None,
+    program: Sequence[str] | None = None,
 ) -> Iterator[Pooler]:
     """Start PgBouncer for `logins`, with so many server connections each.
 
-    It is the one on this machine, else the one in the root that scripts/pg17-root builds.
+    It is `program`, else the one in the root that scripts/pg17-root builds, else the one on this machine. `prepares`: with
+    the line for newer versions, or without it whatever the version.
     """
-    program, version = _program()
+    program = program or installed(IN_THE_ROOT) or installed(HERE)
+    if program is None:
+        pytest.skip("there is no PgBouncer here: apt-get install pgbouncer, or scripts/pg17-root build (as root)")
+    version = version_of(program)
     ours = program[0] != str(SCRIPT)
     given = conninfo_to_dict(database.dsn())
     host, port = str(given["host"]), str(given.get("port", 5432))
@@ -58,7 +68,7 @@ def pgbouncer(
     user = os.geteuid() or (Path(sockets).stat().st_uid if sockets else 65534)  # it refuses to run as root
     with tempfile.TemporaryDirectory(prefix="graphium-pgbouncer-") as name:
         folder = Path(name)
-        config = configuration(guards, prepares=version >= (1, 21))
+        config = configuration(guards, version >= (1, 21) if prepares is None else prepares)
         line = config["databases"].pop("graphium")
         address = f"host={host if ours or not sockets else '/srv/sockets'} port={port}"
         config["databases"][database.name] = line.replace("host=127.0.0.1 port=5432", address)
@@ -117,16 +127,20 @@ def configuration(guards: bool, prepares: bool) -> configparser.ConfigParser:
     return config
 
 
-def _program() -> tuple[list[str], tuple[int, int]]:
-    """The command that starts it, and its version. Skips the test where there is none."""
-    found = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
-    program = [found] if found else [str(SCRIPT), "pgbouncer"]
-    said = subprocess.run([*program, "--version"], capture_output=True, text=True)
-    if said.returncode != 0:
-        pytest.skip("there is no PgBouncer here: apt-get install pgbouncer, or scripts/pg17-root build (as root)")
-    version = re.search(r"PgBouncer (\d+)\.(\d+)", said.stdout)
-    assert version, said.stdout
-    return program, (int(version[1]), int(version[2]))
+def installed(where: str) -> Sequence[str] | None:
+    """The command that starts the PgBouncer of this machine, or of the root; None where there is none."""
+    if where == HERE:
+        found = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
+        return [found] if found else None
+    program = [str(SCRIPT), "pgbouncer"]
+    return program if subprocess.run([*program, "--version"], capture_output=True).returncode == 0 else None
+
+
+def version_of(program: Sequence[str]) -> tuple[int, int]:
+    said = subprocess.run([*program, "--version"], capture_output=True, text=True, check=True).stdout
+    version = re.search(r"PgBouncer (\d+)\.(\d+)", said)
+    assert version, said
+    return int(version[1]), int(version[2])
 
 
 def _free_port() -> int:
