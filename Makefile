@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 T ?= tests
 
-.PHONY: venv demo test test-pg17 bench bench-quick lint fmt types snapshots freeze docs clean-venv
+.PHONY: venv demo test test-pg17 bench bench-quick bench-others bench-others-quick lint fmt types snapshots freeze docs clean-venv
 
 venv: $(STAMP)
 
@@ -31,6 +31,17 @@ test-pg17: venv
 bench bench-quick: venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	nice -n 10 $(BIN)/python -m benchmarks $(if $(filter bench-quick,$@),--quick) $(if $(ROWS),--only $(ROWS))
+
+# Beside LangGraph's PostgresStore and a table by hand; LangGraph has an environment of its own.
+OTHERS := build/others-venv
+
+$(OTHERS)/.installed: benchmarks/others/constraints.txt
+	test -x $(OTHERS)/bin/python || $(PYTHON) -m venv $(OTHERS)
+	$(OTHERS)/bin/python -m pip install --quiet --disable-pip-version-check -c $< langgraph-checkpoint-postgres 'psycopg[binary]'
+	touch $@
+
+bench-others bench-others-quick: venv $(OTHERS)/.installed
+	GRAPHIUM_OTHERS_PYTHON=$(OTHERS)/bin/python nice -n 10 $(BIN)/python -m benchmarks.others $(if $(filter bench-others-quick,$@),--quick) $(if $(SIZES),--sizes $(SIZES))
 
 lint: venv
 	$(BIN)/ruff format --check .

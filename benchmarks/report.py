@@ -84,6 +84,7 @@ _INTRODUCTION = """<!-- Written by `make bench`. Do not edit: benchmarks/report.
 
 `make bench` makes this page, `make bench-quick` a small one of it in `build/`. Each row of the suite is a file in
 `benchmarks/rows/` that holds its bar, how ours is called, and the reference: what a competent engineer would write by hand.
+[Beside LangGraph's store](benchmarks/others.md) is a page of its own.
 
 Ours and the reference take turns, query by query, in one run on the same data and the same server; which goes first
 alternates. Times are medians, with the 95th percentile beside them, of a whole round trip through libpq: the result has

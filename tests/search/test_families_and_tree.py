@@ -124,5 +124,29 @@ def test_all_that_is_hidden_is_one_row(new_corpus: Callable[..., Corpus], app: C
     assert tree(app, corpus, ("hr",)) == [("one", "g", "s", 1), ("two", "g", "s", 2)]
 
 
+def test_statements_are_counted_whatever_the_size_of_their_audience(
+    new_corpus: Callable[..., Corpus], app: Connection
+) -> None:
+    corpus = new_corpus(3, f__g__hidden=("hr",))
+    # the longest scopes that there are, as many as an index entry has room for
+    long = tuple(n + "\U00010348" * 199 for n in "abc")
+    some = ("hr", "it", "law", "ops")
+    for specimen in ("seen", "hidden"):
+        corpus.plant(
+            Row("f", "g", specimen),
+            Row("f", "g", specimen, required_scopes=("public", "z")),
+            Row("f", "g", specimen, required_scopes=("it",)),
+            Row("f", "g", specimen, required_scopes=("hr", "it")),
+            Row("f", "g", specimen, required_scopes=long),
+            Row("f", "g", specimen, required_scopes=some),
+            Row("f", "g", specimen, required_scopes=(*some, "public")),
+            Row("f", "g", specimen, required_scopes=tuple(f"{n:03}" + "x" * 197 for n in range(64))),
+        )
+    assert tree(app, corpus) == [("f", "g", "seen", 3), ("f", "g", None, 3)]
+    assert tree(app, corpus, ("it",)) == [("f", "g", "seen", 6), ("f", "g", None, 6)]
+    assert tree(app, corpus, ("hr", long[1])) == [("f", "g", "hidden", 6), ("f", "g", "seen", 6)]
+    assert tree(app, corpus, ("063" + "x" * 197,)) == [("f", "g", "seen", 4), ("f", "g", None, 4)]
+
+
 def test_an_empty_tenant_has_an_empty_tree(new_corpus: Callable[..., Corpus], app: Connection) -> None:
     assert tree(app, new_corpus(3)) == []
