@@ -55,7 +55,7 @@ begin
            where num_nonnulls(w.content, w.specimen_id, w.source, w.position, w.occurred_at) > 0 or w.metadata <> '{}') as d
    group by d.id, d.variant_key, d.content, d.specimen_id, d.source, d.position, d.occurred_at, d.metadata
    order by d.id, d.variant_key
-  on conflict (tenant_id, statement_id, variant_key)
+  on conflict (tenant_id, statement_id, graphium_private._indexed_key(variant_key))
   do update set seen_count = v.seen_count + excluded.seen_count, last_seen_at = now();
 
   with given as materialized (
@@ -94,8 +94,7 @@ begin
     continue when v_in.source is null;
     if not v_last ? v_in.source then
       v_last := v_last || jsonb_build_object(v_in.source, greatest(0,
-        (select max(s.position) from graphium.kg_statements s where s.tenant_id = p_tenant_id and s.source = v_in.source),
-        (select max(v.position) from graphium.kg_statement_variants v where v.tenant_id = p_tenant_id and v.source = v_in.source)));
+        graphium_private._last_position(p_tenant_id, v_in.source, graphium_private.caller_scopes())));
     end if;
     if v_in.position is null and v_in.is_new then
       v_in.position := (v_last ->> v_in.source)::bigint + 1;

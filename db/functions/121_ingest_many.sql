@@ -41,7 +41,8 @@ begin
   loop
     if v_last[1] is distinct from v_named.taxa[1] then
       select f.id into strict v_family_id from graphium.dh_families f
-       where f.tenant_id = v_tenant_id and f.name = graphium_private._clean_name(v_named.taxa[1], v_named.subject || 'family');
+       where f.tenant_id = v_tenant_id
+         and f.id = any (graphium_private._ids_named(v_tenant_id, 'family', null, array[graphium_private._clean_name(v_named.taxa[1], v_named.subject || 'family')]));
     end if;
     if v_last[1:2] is distinct from v_named.taxa[1:2] then
       v_genus_id := graphium_private._find_or_make_genus(v_tenant_id, v_family_id, graphium_private._clean_name(v_named.taxa[2], v_named.subject || 'genus'));
