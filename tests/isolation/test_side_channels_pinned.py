@@ -308,8 +308,8 @@ def removed(conn: Connection, query: str) -> int:
 
 
 def test_explain_analyze_counts_what_is_hidden(make: Callable[[], World]) -> None:
-    """PostgreSQL tells whoever may read a table how many rows the policy took away. With an index that is a guess confirmed:
-    a name, a source; never a sentence. Inside the own tenant: the tenant's id stands in front of every index."""
+    """PostgreSQL tells whoever may read a table how many rows the policy took away. Where an index serves the condition that is a
+    guess confirmed. It serves none on a name, a source or a sentence. The tenant's id stands in front of every index."""
     world, other = make(), make()
     world.say("Open.", None)
     world.say(
@@ -318,16 +318,15 @@ def test_explain_analyze_counts_what_is_hidden(make: Callable[[], World]) -> Non
     other.say("Theirs.", None, family="acquisition", source="their minutes")
     principal = world.db.principal(world.slug)
     principal.execute("set enable_seqscan = off; set enable_bitmapscan = off")
-    for query, guess, is_told in (
-        ("dh_families where name = {}", "merger", 1),
-        ("dh_families where name = {}", "acquisition", 0),
-        ("dh_families where name = {}", "nothing", 0),
-        ("kg_statements where source = {}", "minutes", 1),
-        ("kg_statements where source = {}", "their minutes", 0),
-        ("kg_statements where source = {}", "nothing", 0),
+    for query, guesses in (
+        ("dh_families where name = {}", ("merger", "acquisition", "nothing")),
+        ("kg_statements where source = {}", ("minutes", "their minutes", "nothing")),
     ):
-        call = sql.SQL("select from graphium." + query).format(sql.Literal(guess)).as_string(principal)
-        assert removed(principal, call) == is_told, query
+        calls = [
+            sql.SQL("select from graphium." + query).format(sql.Literal(guess)).as_string(principal)
+            for guess in guesses
+        ]
+        assert len({removed(principal, call) for call in calls}) == 1, query
     # Without an index for it, as many rows are taken away whether one of them is the sentence or not.
     hash = "kg_statements where content_hash = substring(sha256({}) for 16)"
     counts = [
