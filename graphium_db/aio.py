@@ -356,6 +356,10 @@ class AsyncGraphium:
         """Where counts, sums, summaries differ from the statements; empty when healthy. None: the caller's tenant."""
         return await self._run(calls.check_memory(tenant))
 
+    async def rebuild_memory(self, tenant: str | None = None) -> int:
+        """Make counts, summaries, words and copies anew where they are wrong. Returns how many faults are gone."""
+        return await self._run(calls.rebuild_memory(tenant))
+
     async def check_security(self) -> list[models.SecurityFinding]:
         """What weakens isolation in this database, the worst first, each with its remedy; empty when all is well."""
         return await self._run(calls.check_security())

@@ -572,6 +572,7 @@ def unlink_symbiosis(id: UUID | str) -> Call[None]:
 _CHECK_GRAPH = _sql("check_graph", _columns(models.GraphFault), tenant="text")
 _REBUILD_GRAPH = _sql("rebuild_graph", tenant="text")
 _CHECK_MEMORY = _sql("check_memory", _columns(models.MemoryFault), tenant="text")
+_REBUILD_MEMORY = _sql("rebuild_memory", tenant="text")
 _CHECK_SECURITY = _sql("check_security", _columns(models.SecurityFinding))
 _MAINTENANCE_PLAN = _sql("maintenance_plan", _columns(models.MaintenanceStep))
 
@@ -586,6 +587,10 @@ def rebuild_graph(tenant: str | None = None) -> Call[int]:
 
 def check_memory(tenant: str | None = None) -> Call[list[models.MemoryFault]]:
     return Call(_CHECK_MEMORY, {"tenant": checked_text("tenant", tenant)}, _rows_as(models.MemoryFault))
+
+
+def rebuild_memory(tenant: str | None = None) -> Call[int]:
+    return Call(_REBUILD_MEMORY, {"tenant": checked_text("tenant", tenant)}, _scalar)
 
 
 def check_security() -> Call[list[models.SecurityFinding]]:

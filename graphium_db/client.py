@@ -354,6 +354,10 @@ class Graphium:
         """Where counts, sums, summaries differ from the statements; empty when healthy. None: the caller's tenant."""
         return self._run(calls.check_memory(tenant))
 
+    def rebuild_memory(self, tenant: str | None = None) -> int:
+        """Make counts, summaries, words and copies anew where they are wrong. Returns how many faults are gone."""
+        return self._run(calls.rebuild_memory(tenant))
+
     def check_security(self) -> list[models.SecurityFinding]:
         """What weakens isolation in this database, the worst first, each with its remedy; empty when all is well."""
         return self._run(calls.check_security())

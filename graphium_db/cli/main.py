@@ -50,6 +50,7 @@ _COMMANDS = {  # for the functions that the database's hints name
     "graphium.forget_context": "`graphium forget`",
     "graphium.list_tenants": "`graphium tenant list`",
     "graphium.rebuild_graph": "`graphium maintain --rebuild-graphs`",
+    "graphium.rebuild_memory": "`graphium maintain --rebuild-memory`",
     "graphium.recall_context": "`graphium recall --ids`",
 }
 _NOT_DEPLOYED = ("42883", "3F000", "42P01")  # no such function, schema, table
