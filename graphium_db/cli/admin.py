@@ -164,7 +164,9 @@ def principal_list(session: Session, as_json: bool) -> None:
 
 @click.command(
     short_help="Make and drop vector indexes as tenants grow.",
-    epilog=examples("graphium maintain --dry-run\ngraphium maintain\ngraphium maintain --rebuild-graphs --rebuild-memory"),
+    epilog=examples(
+        "graphium maintain --dry-run\ngraphium maintain\ngraphium maintain --rebuild-graphs --rebuild-memory"
+    ),
 )
 @click.option("--dry-run", is_flag=True, help="Print the statements instead.")
 @click.option("--rebuild-graphs", is_flag=True, help="Make the graph of every tenant anew instead: after pg_restore.")

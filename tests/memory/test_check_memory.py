@@ -115,9 +115,7 @@ def test_damage_is_found(shared: Database, memory: str, problem: str, damage: st
 
 @pytest.mark.parametrize(("problem", "damage"), DAMAGE)
 @pytest.mark.parametrize("role", ["origin", "replica"])
-def test_rebuilding_mends_what_is_derived(
-    shared: Database, memory: str, problem: str, damage: str, role: str
-) -> None:
+def test_rebuilding_mends_what_is_derived(shared: Database, memory: str, problem: str, damage: str, role: str) -> None:
     conn = shared.connect()
     conn.autocommit = False
     conn.execute("set session_replication_role = replica")
@@ -158,9 +156,10 @@ def test_what_was_ingested_without_triggers_can_be_forgotten_once_it_is_rebuilt(
 
 
 def test_rebuilding_needs_a_snapshot_that_sees_the_last_writers(admin: Connection, memory: str) -> None:
-    with admin.transaction(force_rollback=True), pytest.raises(psycopg.errors.InvalidTransactionState):
+    with admin.transaction(force_rollback=True):
         admin.execute("set transaction isolation level repeatable read")
-        admin.execute("select graphium.rebuild_memory(%s)", [memory])
+        with pytest.raises(psycopg.errors.InvalidTransactionState):
+            admin.execute("select graphium.rebuild_memory(%s)", [memory])
 
 
 def test_who_may_ask(app: Connection, admin: Connection, memory: str) -> None:
