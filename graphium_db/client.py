@@ -72,9 +72,7 @@ class Graphium:
                     f"{name} must be a {kind.__module__.partition('.')[0]}.{kind.__name__}, got {type(given).__name__}",
                     "The synchronous client and the asynchronous one each take connections of their own kind.",
                 )
-        if tenant is None and scopes is not None:
-            raise BadArgumentError("scopes are given without a tenant", "Pass tenant= as well.")
-        self._set_caller = None if tenant is None else calls.set_caller(tenant, scopes)
+        self._set_caller = None if tenant is None and scopes is None else calls.set_caller(tenant, scopes)
         self._dsn = dsn
         self._embedder = embedder
         self._connection = connection

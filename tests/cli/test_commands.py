@@ -44,6 +44,10 @@ def test_tenants_and_principals(db: Database, run: Run, environment: pytest.Monk
     assert run("principal", "remove", role).code == 5
     assert run("principal", "list").err == "No principals yet: graphium principal add …\n"
     assert run("principal", "add", "no-such-role", "--tenant", "small").code == 5
+    for name in ("graphium_reader", "graphium_owner"):
+        ran = run("principal", "add", name, "--tenant", "small")
+        assert ran.code == 2
+        assert f'"{name}" is one of Graphium\'s own roles' in ran.err
     ran = run("principal", "add", role, "--tenant", "no-such-tenant")
     assert ran.code == 5
     assert ran.err.endswith("Hint: `graphium tenant list` lists them.\n")
