@@ -218,7 +218,8 @@ _CALLER = _sql("caller", _columns(models.Caller))
 
 
 def set_caller(tenant: str | None, scopes: Sequence[str] | None = None) -> Call[None]:
-    """`tenant` None: a principal's own. `scopes` None: not named, which leaves a principal all of his own and an application none; empty: none at all."""
+    """`tenant` None: a principal's own. `scopes` None: not named, which leaves a principal all of his own and an
+    application none; empty: none at all."""
     return Call(_SET_CALLER, {"tenant": checked_text("tenant", tenant), "scopes": _texts("scopes", scopes)}, _nothing)
 
 

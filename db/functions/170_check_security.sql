@@ -413,7 +413,7 @@ as $lint_grants$
           or exists (select from graphium_private._reached_roles() r where r.member = x.grantee and r.reached in (select a.oid from application_roles a)))
   union all
   select 'ag_catalog_usage', 'warning', format('ag_catalog to %s', w.name),
-         format('%s may name what is in ag_catalog and read AGE''s list of graphs: only rights to execute, which an update of AGE gives to everybody, are still missing.', w.name),
+         format('%s reaches AGE''s own parser, which a short text crashes, and with it the server, and reads the list of graphs.', w.name),
          format('revoke usage on schema ag_catalog from %s;', w.name)
     from pg_namespace n, aclexplode(n.nspacl) as x
     left join pg_roles r on r.oid = x.grantee,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import asyncio
+import itertools
 import uuid
 from collections.abc import Iterator
 from datetime import datetime, timezone
