@@ -17,7 +17,16 @@ from psycopg_pool import AsyncConnectionPool
 from graphium_db import calls, errors, inputs, models, server
 from graphium_db.calls import Call, Moment
 from graphium_db.errors import BadArgumentError
-from graphium_db.models import LayerKind, MemoryType, StatementInput, SymbiosisEnd, SymbiosisKind, TaxonKind, Vector
+from graphium_db.models import (
+    FiledStatementInput,
+    LayerKind,
+    MemoryType,
+    StatementInput,
+    SymbiosisEnd,
+    SymbiosisKind,
+    TaxonKind,
+    Vector,
+)
 
 if TYPE_CHECKING:
     from graphium_db.embedding import Embedder, Embedding
@@ -132,11 +141,31 @@ class AsyncGraphium:
         statements a call. Sending a batch again is harmless, its statements are then deduplicated.
         """
         items = inputs.statement_inputs(statements, text, source, occurred_at)
-        calls.ingest_context(family, genus, specimen, items, required_scopes, embedding_model)  # bad text fails first
+        call = calls.ingest_context(
+            family, genus, specimen, items, required_scopes, embedding_model
+        )  # bad text fails first
         if missing := inputs.without_embedding(items):
             inputs.set_embeddings(missing, await self._embed([item["content"] for item in missing]))
-            embedding_model = self.embedder.name
-        return await self._run(calls.ingest_context(family, genus, specimen, items, required_scopes, embedding_model))
+            call = calls.ingest_context(family, genus, specimen, items, required_scopes, self.embedder.name)
+        return await self._run(call)
+
+    async def ingest_many(
+        self,
+        statements: Sequence[FiledStatementInput],
+        required_scopes: Sequence[str] | None = None,
+        *,
+        embedding_model: str | None = None,
+    ) -> list[models.IngestedStatement]:
+        """Store sentences about any specimens, which each of them names; all of them or, on an error, none.
+
+        Like one `ingest_context` after the other, at a fraction of the cost. Send some thousand a call.
+        """
+        items = [statement.copy() for statement in statements]
+        call = calls.ingest_many(items, required_scopes, embedding_model)  # bad text fails first
+        if missing := inputs.without_embedding(items):
+            inputs.set_embeddings(missing, await self._embed([item["content"] for item in missing]))
+            call = calls.ingest_many(items, required_scopes, self.embedder.name)
+        return await self._run(call)
 
     async def prepare_query(self, query_text: str) -> models.PreparedQuery:
         """What a query says besides its topic: the text to embed, and who and when it names."""

@@ -20,7 +20,7 @@ import pgvector
 
 from graphium_db import models
 from graphium_db.errors import BadArgumentError, BadEmbeddingError, BadStatementError, GraphiumError
-from graphium_db.models import StatementInput, SymbiosisEnd, Vector
+from graphium_db.models import FiledStatementInput, StatementInput, SymbiosisEnd, Vector
 
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
@@ -200,6 +200,16 @@ def _statement(ordinal: int, statement: StatementInput) -> dict[str, Any]:
     return encoded
 
 
+def _statements(statements: Sequence[StatementInput]) -> str:
+    encoded = [_statement(ordinal, statement) for ordinal, statement in enumerate(statements, start=1)]
+    try:
+        return json.dumps(encoded, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as problem:
+        for ordinal, statement in enumerate(encoded, start=1):  # find the one to blame
+            _json(statement, f"statement {ordinal}", BadStatementError)
+        raise BadStatementError(f"statements cannot be written as JSON: {problem}") from None
+
+
 def check_statement(where: str, statement: Mapping[str, Any]) -> None:
     """Refuse text that PostgreSQL cannot store in any field of `statement`; `where` names it in the message.
 
@@ -249,20 +259,38 @@ def ingest_context(
     required_scopes: Sequence[str] | None = None,
     embedding_model: str | None = None,
 ) -> Call[list[models.IngestedStatement]]:
-    encoded = [_statement(ordinal, statement) for ordinal, statement in enumerate(statements, start=1)]
-    try:
-        document = json.dumps(encoded, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as problem:
-        for ordinal, statement in enumerate(encoded, start=1):  # find the one to blame
-            _json(statement, f"statement {ordinal}", BadStatementError)
-        raise BadStatementError(f"statements cannot be written as JSON: {problem}") from None
     return Call(
         _INGEST,
         {
             "family": checked_text("family", family),
             "genus": checked_text("genus", genus),
             "specimen": checked_text("specimen", specimen),
-            "statements": document,
+            "statements": _statements(statements),
+            "required_scopes": _texts("required_scopes", required_scopes),
+            "embedding_model": checked_text("embedding_model", embedding_model),
+        },
+        _rows_as(models.IngestedStatement),
+    )
+
+
+_INGEST_MANY = _sql(
+    "ingest_many",
+    _columns(models.IngestedStatement),
+    statements="jsonb",
+    required_scopes="text[]",
+    embedding_model="text",
+)
+
+
+def ingest_many(
+    statements: Sequence[FiledStatementInput],
+    required_scopes: Sequence[str] | None = None,
+    embedding_model: str | None = None,
+) -> Call[list[models.IngestedStatement]]:
+    return Call(
+        _INGEST_MANY,
+        {
+            "statements": _statements(statements),
             "required_scopes": _texts("required_scopes", required_scopes),
             "embedding_model": checked_text("embedding_model", embedding_model),
         },

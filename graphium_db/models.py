@@ -45,6 +45,14 @@ class StatementInput(_StatementRequired, total=False):
     exact_only: bool | None
 
 
+class FiledStatementInput(StatementInput):
+    """One sentence for `ingest_many`: what it is about, too."""
+
+    family: str
+    genus: str
+    specimen: str
+
+
 class SymbiosisEnd(TypedDict, total=False):
     """One end of a symbiosis: a family, narrowed to a genus or a specimen of it by name; or one statement by id."""
 

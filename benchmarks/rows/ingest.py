@@ -20,6 +20,7 @@ from benchmarks import raw
 from benchmarks.bench import Bench, Connection, Statement
 from benchmarks.data import Memory, Rows, load
 from benchmarks.measure import Bar, Line, interleave, rates
+from graphium_db.calls import vector_text
 
 WITHOUT_INDEX = Bar("≥ 0.4×", lambda ours, raw: ours >= 0.4 * raw)
 WITH_INDEX = Bar("≥ 0.8×", lambda ours, raw: ours >= 0.8 * raw)
@@ -114,7 +115,7 @@ def _compare(
 def _as_json(rows: Rows, part: slice) -> str:
     return json.dumps(
         [
-            {"content": content, "embedding": Vector(vector).to_text()}
+            {"content": content, "embedding": vector_text(vector)}
             for content, vector in zip(rows.contents[part], rows.vectors[part], strict=True)
         ]
     )

@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from pgvector import Vector
 
 from benchmarks.bench import Bench, Connection, Statement
 from benchmarks.data import CALLER_SCOPES, binary
 from benchmarks.measure import Bar, Line
 from benchmarks.rows.search import OURS as SEARCH
+from graphium_db.calls import vector_text
 
 BAR = Bar("≥ 0.8×", lambda ours, bare: ours >= 0.8 * bare)
 ONCE = Bar("no error, each once", lambda wrong, _: wrong == 0)
@@ -159,6 +159,6 @@ def _inputs(bench: Bench, count: int) -> list[str]:
     centres = bench.generator.families(50)
     rows = bench.generator.rows(centres, np.arange(count) % 50)
     return [
-        json.dumps([{"content": content, "embedding": Vector(vector).to_text()}])
+        json.dumps([{"content": content, "embedding": vector_text(vector)}])
         for content, vector in zip(rows.contents, rows.vectors, strict=True)
     ]

@@ -5,7 +5,7 @@
 -- Lock order: they take family rows in id order, before they look at them, so that whoever writes without this project's
 -- functions (which lock before: 040_locks.sql) is counted by the audience that the family has by then.
 -- An INSERT is what happens all the time: its queries are static, so that a session plans them once. (Such a plan is used for one
--- row and for many, hence `offset 0`: a family is looked up by its key, never found by a scan of all.)
+-- row and for many, hence `offset 0`: each family is looked up once, by its key, never found by a scan of all.)
 set local role graphium_keeper;
 
 -- pgvector's own state of avg(): double precision, element 1 is how many vectors were accumulated.
@@ -143,9 +143,15 @@ begin
 
   if tg_op = 'INSERT' then
     open v_rows for
+      with families as materialized (
+        select d.tenant_id, d.family_id, f.required_scopes
+          from (select distinct n.tenant_id, n.family_id from new_rows n) as d,
+               lateral (select f.required_scopes from graphium.dh_families f where f.tenant_id = d.tenant_id and f.id = d.family_id offset 0) as f
+      )
       select n.tenant_id, n.family_id, count(*) as statements,
              count(*) filter (where graphium_private._audience_includes(n.required_scopes, f.required_scopes)) as visible
-        from new_rows n, lateral (select a.required_scopes from graphium.dh_families a where a.tenant_id = n.tenant_id and a.id = n.family_id offset 0) as f
+        from new_rows n
+        join families f on f.tenant_id = n.tenant_id and f.family_id = n.family_id
        group by n.tenant_id, n.family_id
        order by n.tenant_id, n.family_id;
   else
@@ -276,12 +282,17 @@ begin
 
   if tg_op = 'INSERT' then
     open v_rows for
+      with families as materialized (
+        select d.tenant_id, d.family_id, f.required_scopes
+          from (select distinct n.tenant_id, n.family_id from new_rows n) as d,
+               lateral (select f.required_scopes from graphium.dh_families f where f.tenant_id = d.tenant_id and f.id = d.family_id offset 0) as f
+      )
       select n.tenant_id, n.family_id, count(*) as embeddings,
              graphium_private.vector_state(n.embedding) filter (where i.is_included) as state,
              count(*) filter (where i.is_included) as summed,
              sum(@extschema:vector@.vector_norm(n.embedding)) filter (where i.is_included) as mass
-        from new_rows n,
-             lateral (select a.required_scopes from graphium.dh_families a where a.tenant_id = n.tenant_id and a.id = n.family_id offset 0) as f,
+        from new_rows n
+        join families f on f.tenant_id = n.tenant_id and f.family_id = n.family_id,
              lateral (select graphium_private._audience_includes(n.required_scopes, f.required_scopes)) as i(is_included)
        group by n.tenant_id, n.family_id
        order by n.tenant_id, n.family_id;

@@ -12,7 +12,7 @@ declare
   v_id uuid;
 begin
   loop -- each further turn means that somebody else committed a change of this family
-    select f.id into v_id from graphium.dh_families f where f.tenant_id = p_tenant_id and f.name = p_name;
+    select f.id into v_id from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = any (graphium_private._ids_named(p_tenant_id, 'family', null, array[p_name]));
     if v_id is null then
       -- the foreign key's own lock, taken first: if the tenant is being dropped, this waits and then says so
       perform from graphium.tenants t where t.id = p_tenant_id for key share;
@@ -26,8 +26,8 @@ begin
     if v_id is not null then
       perform graphium_private._lock_families(p_tenant_id, array[v_id]);
       exit when exists (select from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = v_id and f.name = p_name);
-    elsif graphium_private._family_name_is_taken(p_tenant_id, p_name)
-          and not exists (select from graphium.dh_families f where f.tenant_id = p_tenant_id and f.name = p_name) then
+    elsif graphium_private._ids_named(p_tenant_id, 'family', null, array[p_name]) <> '{}'
+          and not exists (select from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = any (graphium_private._ids_named(p_tenant_id, 'family', null, array[p_name]))) then
       perform graphium_private._raise_error('MG006', format('family: the name "%s" belongs to a family that the caller may not see', p_name),
         'Choose another name, or ask an administrator for one of its scopes.');
     end if;
@@ -38,18 +38,65 @@ $lock_or_make_family$;
 comment on function graphium_private._lock_or_make_family(uuid, text, text[]) is 'Id of the family of that name, made when new (born with these scopes), and locked.';
 revoke all on function graphium_private._lock_or_make_family(uuid, text, text[]) from public;
 
+-- The same for several: new ones are made in the order of their names and all are locked in the order of their ids, so two
+-- sessions wait for each other, but never both.
+create or replace function graphium_private._lock_or_make_families(p_tenant_id uuid, p_names text[], p_scopes text[]) returns void
+  language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
+as $lock_or_make_families$
+declare
+  v_new text[];
+  v_hidden text;
+  v_ids uuid[];
+begin
+  loop
+    v_ids := graphium_private._ids_named(p_tenant_id, 'family', null, p_names);
+    v_new := array(select n.name from (select unnest(p_names) as name
+                                       except select f.name from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = any (v_ids)) as n
+                    order by n.name collate "C");
+    if v_new <> '{}' then
+      perform from graphium.tenants t where t.id = p_tenant_id for key share;
+      perform graphium_private._require_caller();
+      perform graphium_private._require_held(p_scopes, 'required_scopes');
+      insert into graphium.dh_families (tenant_id, id, name, required_scopes)
+      select p_tenant_id, graphium_private.new_id(), n.name, p_scopes from unnest(v_new) with ordinality as n(name, ordinal) order by n.ordinal
+      on conflict do nothing;
+      -- in one look: what is taken and not seen is hidden, and not deleted between two
+      select n.name into v_hidden
+        from (select graphium_private._ids_named(p_tenant_id, 'family', null, p_names) as ids offset 0) as a,
+             lateral (select count(*) as visible from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = any (a.ids)) as v,
+             unnest(v_new) as n(name)
+       where v.visible < cardinality(a.ids) and graphium_private._ids_named(p_tenant_id, 'family', null, array[n.name]) <> '{}'
+         and not exists (select from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = any (graphium_private._ids_named(p_tenant_id, 'family', null, array[n.name])))
+       limit 1;
+      if found then
+        perform graphium_private._raise_error('MG006', format('family: the name "%s" belongs to a family that the caller may not see', v_hidden),
+          'Choose another name, or ask an administrator for one of its scopes.');
+      end if;
+    end if;
+    v_ids := graphium_private._ids_named(p_tenant_id, 'family', null, p_names);
+    v_ids := array(select f.id from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = any (v_ids));
+    perform graphium_private._lock_families(p_tenant_id, v_ids);
+    exit when (select count(*) from graphium.dh_families f
+                where f.tenant_id = p_tenant_id and f.id = any (v_ids) and f.name = any (p_names)) = cardinality(p_names);
+  end loop;
+end
+$lock_or_make_families$;
+comment on function graphium_private._lock_or_make_families(uuid, text[], text[]) is 'Makes those of these (distinct) families that are new, born with these scopes, and locks all.';
+revoke all on function graphium_private._lock_or_make_families(uuid, text[], text[]) from public;
+
 -- The family's lock, held by every caller of the next two, makes look-then-insert safe against other ingests; an admin's
 -- rename or move may still come between, hence `on conflict`.
 create or replace function graphium_private._find_or_make_genus(p_tenant_id uuid, p_family_id uuid, p_name text) returns uuid
   language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $find_or_make_genus$
 declare
-  v_id uuid := (select g.id from graphium.dh_genera g where g.tenant_id = p_tenant_id and g.family_id = p_family_id and g.name = p_name);
+  v_named constant uuid[] := graphium_private._ids_named(p_tenant_id, 'genus', array[p_family_id], array[p_name]);
+  v_id uuid := (select g.id from graphium.dh_genera g where g.tenant_id = p_tenant_id and g.id = any (v_named));
 begin
   if v_id is null then
     insert into graphium.dh_genera (tenant_id, id, family_id, name)
     values (p_tenant_id, graphium_private.new_id(), p_family_id, p_name)
-    on conflict on constraint dh_genera_tenant_id_family_id_name_key do update set name = excluded.name
+    on conflict (tenant_id, family_id, graphium_private._indexed_text(name)) do update set name = excluded.name
     returning id into v_id;
   end if;
   return v_id;
@@ -67,7 +114,7 @@ declare
 begin
   for v_try in 1..2 loop
     select s.* into v_specimen from graphium.dh_specimens s
-     where s.tenant_id = p_tenant_id and s.genus_id = p_genus_id and s.name = p_name;
+     where s.tenant_id = p_tenant_id and s.id = any (graphium_private._ids_named(p_tenant_id, 'specimen', array[p_genus_id], array[p_name]));
     exit when found;
     perform graphium_private._require_held(p_scopes, 'required_scopes');
     insert into graphium.dh_specimens (tenant_id, id, family_id, genus_id, name, required_scopes)
@@ -86,11 +133,3 @@ $find_or_make_specimen$;
 comment on function graphium_private._find_or_make_specimen(uuid, uuid, uuid, text, text[]) is
   'The specimen of that name in the genus, made when new (born with these scopes).';
 revoke all on function graphium_private._find_or_make_specimen(uuid, uuid, uuid, text, text[]) from public;
-
-set local role graphium_keeper;
-create or replace function graphium_private._family_name_is_taken(p_tenant_id uuid, p_name text) returns boolean
-  language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp
-  return exists (select from graphium.dh_families f where f.tenant_id = p_tenant_id and f.name = p_name);
-comment on function graphium_private._family_name_is_taken(uuid, text) is 'Whether a family has that name, visible or not: tells "hidden" from "deleted a moment ago".';
-revoke all on function graphium_private._family_name_is_taken(uuid, text) from public;
-grant execute on function graphium_private._family_name_is_taken(uuid, text) to graphium_owner;

@@ -58,11 +58,10 @@ $require_comparable$;
 comment on function graphium_private._require_comparable(@extschema:vector@.vector, int, text, text, text) is 'MG005 unless the vector can be compared with the tenant''s others.';
 revoke all on function graphium_private._require_comparable(@extschema:vector@.vector, int, text, text, text) from public;
 
-create or replace function graphium_private._parse_statement(p_ordinal int, p_statement jsonb, p_dimensions int, p_model text) returns graphium_private.incoming
-  language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
+create or replace function graphium_private._parse_statement(p_ordinal int, p_statement jsonb, p_dimensions int, p_model text, p_known text[]) returns graphium_private.incoming
+  language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $parse_statement$
 declare
-  c_known constant text[] := '{content,embedding,memory_type,layer_kind,required_scopes,occurred_at,source,position,metadata,exact_only}';
   c_blank_hash constant bytea := graphium_private.fold_hash_v1('');
   v_in graphium_private.incoming;
   v_unknown text;
@@ -73,9 +72,13 @@ begin
     perform graphium_private._refuse_statement(p_ordinal, 'it', format('must be an object, not %s', coalesce(jsonb_typeof(p_statement), 'NULL')),
       'Give {"content": "…", "embedding": […]}.');
   end if;
-  if p_statement - c_known <> '{}' then
-    select string_agg(quote_ident(k), ', ' order by k collate "C") into v_unknown from jsonb_object_keys(p_statement) as k where k <> all (c_known);
-    perform graphium_private._refuse_statement(p_ordinal, 'key', left(v_unknown, 200) || ' is not known', 'Known keys: ' || array_to_string(c_known, ', ') || '. Put anything else into metadata.');
+  if p_statement - p_known <> '{}' then
+    select string_agg(quote_ident(k), ', ' order by k collate "C") into v_unknown from jsonb_object_keys(p_statement) as k where k <> all (p_known);
+    perform graphium_private._refuse_statement(p_ordinal, 'key', left(v_unknown, 200) || ' is not known', 'Known keys: ' || array_to_string(p_known, ', ') || '. Put anything else into metadata.');
+  end if;
+
+  if 'specimen' = any (p_known) then
+    v_in.taxa := array[p_statement ->> 'family', p_statement ->> 'genus', p_statement ->> 'specimen'];
   end if;
 
   -- null means "not given" (->> makes it NULL), except inside metadata, which comes back as it went in
@@ -109,7 +112,9 @@ begin
     v_in.rule := v_class.rule;
   end if;
 
-  if p_statement ->> 'required_scopes' is not null then
+  if (p_statement -> 'required_scopes')::text ~ '^\[("[0-9A-Za-z_:.-]{1,200}")?\]$' then -- none, or one that is as it is stored
+    v_in.required_scopes := array_remove(array[p_statement #>> '{required_scopes,0}'], null);
+  elsif p_statement ->> 'required_scopes' is not null then
     if jsonb_typeof(p_statement -> 'required_scopes') <> 'array'
        or exists (select from jsonb_array_elements(p_statement -> 'required_scopes') as s(scope) where jsonb_typeof(s.scope) <> 'string') then
       perform graphium_private._refuse_statement(p_ordinal, 'required_scopes', 'must be a list of texts', '[]: everyone in the tenant; leave it out for the default.');
@@ -164,13 +169,15 @@ begin
   return v_in;
 end
 $parse_statement$;
-comment on function graphium_private._parse_statement(int, jsonb, int, text) is 'One input of ingest_context: checked, classified and hashed; no scopes where it gave none.';
-revoke all on function graphium_private._parse_statement(int, jsonb, int, text) from public;
+comment on function graphium_private._parse_statement(int, jsonb, int, text, text[]) is 'One input of ingest_context: checked, classified and hashed; no scopes where it gave none.';
+revoke all on function graphium_private._parse_statement(int, jsonb, int, text, text[]) from public;
 
-create or replace function graphium_private._parse_statements(p_tenant_id uuid, p_statements jsonb, p_embedding_model text) returns graphium_private.incoming[]
+create or replace function graphium_private._parse_statements(p_tenant_id uuid, p_statements jsonb, p_embedding_model text, p_with_taxa boolean = false) returns graphium_private.incoming[]
   language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $parse_statements$
 declare
+  v_known constant text[] := '{content,embedding,memory_type,layer_kind,required_scopes,occurred_at,source,position,metadata,exact_only}'::text[]
+    || case when p_with_taxa then '{family,genus,specimen}'::text[] end;
   v_tenant graphium.tenants := (select t from graphium.tenants t where t.id = p_tenant_id);
 begin
   perform graphium_private._require_model(v_tenant, p_embedding_model);
@@ -178,13 +185,13 @@ begin
     perform graphium_private._raise_error('MG004', format('statements must be a JSON array, not %s', coalesce(jsonb_typeof(p_statements), 'NULL')),
       'Give [{"content": "…", "embedding": […]}, …].');
   end if;
-  return array(select graphium_private._parse_statement(e.ordinal::int, e.statement, v_tenant.dimensions, v_tenant.embedding_model)
+  return array(select graphium_private._parse_statement(e.ordinal::int, e.statement, v_tenant.dimensions, v_tenant.embedding_model, v_known)
                  from jsonb_array_elements(p_statements) with ordinality as e(statement, ordinal)
                 order by e.ordinal);
 end
 $parse_statements$;
-comment on function graphium_private._parse_statements(uuid, jsonb, text) is 'The inputs of one ingest_context call, parsed.';
-revoke all on function graphium_private._parse_statements(uuid, jsonb, text) from public;
+comment on function graphium_private._parse_statements(uuid, jsonb, text, boolean) is 'The inputs of one ingest_context call, parsed.';
+revoke all on function graphium_private._parse_statements(uuid, jsonb, text, boolean) from public;
 
 create or replace function graphium_private._require_model(p_tenant graphium.tenants, p_embedding_model text) returns void
   language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
@@ -199,16 +206,27 @@ $require_model$;
 comment on function graphium_private._require_model(graphium.tenants, text) is 'MG005 when a client says that its vectors are of another model than the tenant''s. NULL: it did not say.';
 revoke all on function graphium_private._require_model(graphium.tenants, text) from public;
 
--- The audience of each input: its own scopes, else the default. Nobody writes what he could not read.
-create or replace function graphium_private._resolve_audiences(p_inputs graphium_private.incoming[], p_default text[]) returns graphium_private.incoming[]
+-- Where each input goes: p_specimens[p_which[ordinal]]; and its audience: its own scopes, else the call's, else its specimen's.
+-- Nobody writes what he could not read.
+create or replace function graphium_private._place_inputs(p_inputs graphium_private.incoming[], p_specimens graphium.dh_specimens[], p_which int[], p_scopes text[])
+  returns graphium_private.incoming[]
   language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
-as $resolve_audiences$
+as $place_inputs$
 declare
+  v_specimen graphium.dh_specimens;
+  v_which int := 0;
   v_held text[];
 begin
   for v_index in 1..cardinality(p_inputs) loop
+    if v_which <> p_which[v_index] then
+      v_which := p_which[v_index];
+      v_specimen := p_specimens[v_which];
+    end if;
+    p_inputs[v_index].family_id := v_specimen.family_id;
+    p_inputs[v_index].genus_id := v_specimen.genus_id;
+    p_inputs[v_index].specimen_id := v_specimen.id;
     if p_inputs[v_index].required_scopes is null then
-      p_inputs[v_index].required_scopes := p_default;
+      p_inputs[v_index].required_scopes := coalesce(p_scopes, v_specimen.required_scopes);
     end if;
     if p_inputs[v_index].required_scopes is distinct from v_held then
       perform graphium_private._require_held(p_inputs[v_index].required_scopes, format('statement %s: required_scopes', v_index));
@@ -218,6 +236,7 @@ begin
   end loop;
   return p_inputs;
 end
-$resolve_audiences$;
-comment on function graphium_private._resolve_audiences(graphium_private.incoming[], text[]) is 'The inputs with their scopes and canonical audience filled in; MG006 for scopes that the caller does not hold.';
-revoke all on function graphium_private._resolve_audiences(graphium_private.incoming[], text[]) from public;
+$place_inputs$;
+comment on function graphium_private._place_inputs(graphium_private.incoming[], graphium.dh_specimens[], int[], text[]) is
+  'The inputs with their specimen, scopes and canonical audience filled in; MG006 for scopes that the caller does not hold.';
+revoke all on function graphium_private._place_inputs(graphium_private.incoming[], graphium.dh_specimens[], int[], text[]) from public;

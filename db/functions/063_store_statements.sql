@@ -1,30 +1,30 @@
 -- Writing what _match_statements decided. The caller holds the family's lock. Inputs come with their id filled in.
 set local role graphium_owner;
 
-create or replace function graphium_private._insert_statements(p_tenant_id uuid, p_specimen graphium.dh_specimens, p_new graphium_private.incoming[]) returns void
+create or replace function graphium_private._insert_statements(p_tenant_id uuid, p_new graphium_private.incoming[]) returns void
   language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $insert_statements$
 begin
   insert into graphium.kg_statements (tenant_id, id, family_id, genus_id, specimen_id, content, memory_type, layer_kind, rule, required_scopes,
                                       exact_only, occurred_at, source, position, metadata)
-  select p_tenant_id, n.id, p_specimen.family_id, p_specimen.genus_id, p_specimen.id, n.content, n.memory_type, n.layer_kind, n.rule, n.required_scopes,
+  select p_tenant_id, n.id, n.family_id, n.genus_id, n.specimen_id, n.content, n.memory_type, n.layer_kind, n.rule, n.required_scopes,
          n.exact_only, n.occurred_at, n.source, n.position, n.metadata
     from unnest(p_new) as n
    where n.is_new;
   insert into graphium.kg_embeddings (tenant_id, statement_id, family_id, genus_id, specimen_id, memory_type, layer_kind, required_scopes, happened_at, embedding)
-  select p_tenant_id, n.id, p_specimen.family_id, p_specimen.genus_id, p_specimen.id, n.memory_type, n.layer_kind, n.required_scopes,
+  select p_tenant_id, n.id, n.family_id, n.genus_id, n.specimen_id, n.memory_type, n.layer_kind, n.required_scopes,
          coalesce(n.occurred_at, now()), n.embedding
     from unnest(p_new) as n
    where n.is_new and n.embedding is not null;
 end
 $insert_statements$;
-comment on function graphium_private._insert_statements(uuid, graphium.dh_specimens, graphium_private.incoming[]) is 'Inserts the new ones of these statements, and their embeddings.';
-revoke all on function graphium_private._insert_statements(uuid, graphium.dh_specimens, graphium_private.incoming[]) from public;
+comment on function graphium_private._insert_statements(uuid, graphium_private.incoming[]) is 'Inserts the new ones of these statements, and their embeddings.';
+revoke all on function graphium_private._insert_statements(uuid, graphium_private.incoming[]) from public;
 
 -- A fold adds 1 to the access_count of its statement, gives it the labels that the caller chose (a caller's own label
 -- always wins, the latest last; this is also how one makes a known sentence preloaded), keeps what the input said
 -- differently, and gives its vector to a statement that was stored without one.
-create or replace function graphium_private._fold_statements(p_tenant_id uuid, p_specimen_id uuid, p_folded graphium_private.incoming[]) returns void
+create or replace function graphium_private._fold_statements(p_tenant_id uuid, p_folded graphium_private.incoming[]) returns void
   language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $fold_statements$
 begin
@@ -47,7 +47,7 @@ begin
             join graphium.kg_statements s on s.tenant_id = p_tenant_id and s.id = n.id,
                  -- what is the statement's own is no difference
                  lateral (select nullif(n.content, s.content) as content,
-                                 nullif(p_specimen_id, s.specimen_id) as specimen_id,
+                                 nullif(n.specimen_id, s.specimen_id) as specimen_id,
                                  case when (n.source, coalesce(n.position, s.position)) is distinct from (s.source, s.position) then n.source end as source,
                                  case when (n.source, n.position) is distinct from (s.source, s.position) then n.position end as position,
                                  nullif(n.occurred_at, s.occurred_at) as occurred_at,
@@ -55,7 +55,7 @@ begin
            where num_nonnulls(w.content, w.specimen_id, w.source, w.position, w.occurred_at) > 0 or w.metadata <> '{}') as d
    group by d.id, d.variant_key, d.content, d.specimen_id, d.source, d.position, d.occurred_at, d.metadata
    order by d.id, d.variant_key
-  on conflict (tenant_id, statement_id, variant_key)
+  on conflict (tenant_id, statement_id, graphium_private._indexed_key(variant_key))
   do update set seen_count = v.seen_count + excluded.seen_count, last_seen_at = now();
 
   with given as materialized (
@@ -75,9 +75,9 @@ begin
    where s.tenant_id = p_tenant_id and s.id = g.id and g.exact_only and not s.exact_only;
 end
 $fold_statements$;
-comment on function graphium_private._fold_statements(uuid, uuid, graphium_private.incoming[]) is
+comment on function graphium_private._fold_statements(uuid, graphium_private.incoming[]) is
   'Counts folds, keeps what was said differently as variants, and adds a vector where the statement had none.';
-revoke all on function graphium_private._fold_statements(uuid, uuid, graphium_private.incoming[]) from public;
+revoke all on function graphium_private._fold_statements(uuid, graphium_private.incoming[]) from public;
 
 -- Places in their sources for new statements that name a source and no place: after the last that the caller sees (the
 -- first is 1), in input order. Explicit places earlier in the same call count, those of folded inputs too (they become variants). A folded
@@ -94,8 +94,7 @@ begin
     continue when v_in.source is null;
     if not v_last ? v_in.source then
       v_last := v_last || jsonb_build_object(v_in.source, greatest(0,
-        (select max(s.position) from graphium.kg_statements s where s.tenant_id = p_tenant_id and s.source = v_in.source),
-        (select max(v.position) from graphium.kg_statement_variants v where v.tenant_id = p_tenant_id and v.source = v_in.source)));
+        graphium_private._last_position(p_tenant_id, v_in.source, graphium_private.caller_scopes())));
     end if;
     if v_in.position is null and v_in.is_new then
       v_in.position := (v_last ->> v_in.source)::bigint + 1;
@@ -110,3 +109,34 @@ end
 $place_in_source$;
 comment on function graphium_private._place_in_source(uuid, graphium_private.incoming[]) is 'The same inputs, with a position wherever a new one has a source.';
 revoke all on function graphium_private._place_in_source(uuid, graphium_private.incoming[]) from public;
+
+-- What ingest_context() and ingest_many() do once the inputs are parsed, their families locked and their specimens known.
+create or replace function graphium_private._remember(p_tenant_id uuid, p_inputs graphium_private.incoming[]) returns setof graphium.ingested
+  language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
+as $remember$
+declare
+  v_inputs constant graphium_private.incoming[] := graphium_private._place_in_source(p_tenant_id, graphium_private._match_statements(p_tenant_id, p_inputs));
+  v_folded constant graphium_private.incoming[] := array(select i from unnest(v_inputs) as i where not i.is_new order by i.ordinal);
+begin
+  if cardinality(v_folded) < cardinality(v_inputs) then
+    perform graphium_private._insert_statements(p_tenant_id, v_inputs);
+  end if;
+  if v_folded = '{}' then -- they are stored as they came in
+    return query
+      select i.ordinal, i.id, false, null::real, i.memory_type, i.layer_kind, i.required_scopes
+        from unnest(v_inputs) as i
+       order by i.ordinal;
+    return;
+  end if;
+  perform graphium_private._fold_statements(p_tenant_id, v_folded);
+  return query
+    select i.ordinal, i.id, not i.is_new, case when not i.is_new then coalesce(1 - (e.embedding operator(@extschema:vector@.<=>) i.embedding), 1) end::real,
+           s.memory_type, s.layer_kind, s.required_scopes
+      from unnest(v_inputs) as i
+      join graphium.kg_statements s on s.tenant_id = p_tenant_id and s.id = i.id
+      left join graphium.kg_embeddings e on e.tenant_id = p_tenant_id and e.statement_id = case when not i.is_new then i.id end
+     order by i.ordinal;
+end
+$remember$;
+comment on function graphium_private._remember(uuid, graphium_private.incoming[]) is 'Stores inputs, or folds them into what is there, and says what became of each.';
+revoke all on function graphium_private._remember(uuid, graphium_private.incoming[]) from public;

@@ -131,28 +131,28 @@ comment on function graphium_private._near_in_family(uuid, uuid, graphium_privat
   'Statements of a family whose audience is an input''s, and whose projection is within reach of the input''s: every near-duplicate is among them.';
 revoke all on function graphium_private._near_in_family(uuid, uuid, graphium_private.incoming[], @extschema:vector@.vector[], double precision) from public;
 
--- Four coordinates, so 16 corners (those that are above in the two that are left out): in a batch it is the corners that cost.
-create or replace function graphium_private._near_in_batch(p_projections @extschema:vector@.vector[], p_reach double precision)
+-- Three coordinates, so 8 corners (those that are above in the three that are left out): in a batch it is the corners that cost.
+create or replace function graphium_private._near_in_batch(p_projections @extschema:vector@.vector[], p_first int, p_reach double precision)
   returns table (later int, earlier int)
   language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp set plan_cache_mode = force_custom_plan
 as $near_in_batch$
 begin
   return query
     with inputs as materialized (
-      select i.ordinal::int as ordinal, i.projection, (i.projection::real[])[1:4] as at
+      select i.ordinal::int as ordinal, i.projection, (i.projection::real[])[1:3] as at
         from unnest(p_projections) with ordinality as i(projection, ordinal)
        where i.projection is not null
     )
     select a.ordinal, b.ordinal
-      from (select i.ordinal, i.projection, graphium_private._cell_at_corner(i.at, p_reach, c.corner) as cell from inputs i, generate_series(48, 63) as c(corner)) as a
+      from (select i.ordinal, i.projection, graphium_private._cell_at_corner(i.at, p_reach, c.corner) as cell from inputs i, generate_series(56, 63) as c(corner) where i.ordinal > p_first) as a
       join (select i.ordinal, i.projection, graphium_private._cell(i.at, p_reach) as cell from inputs i) as b
         on b.cell = a.cell and b.ordinal < a.ordinal
        and b.projection operator(@extschema:vector@.<->) a.projection <= p_reach;
 end
 $near_in_batch$;
-comment on function graphium_private._near_in_batch(@extschema:vector@.vector[], double precision) is
-  'Pairs of inputs of a batch whose projections are within reach of each other: every near-duplicate is among them.';
-revoke all on function graphium_private._near_in_batch(@extschema:vector@.vector[], double precision) from public;
+comment on function graphium_private._near_in_batch(@extschema:vector@.vector[], int, double precision) is
+  'Pairs of projections within reach of each other, the later of them behind p_first: every near-duplicate is among them.';
+revoke all on function graphium_private._near_in_batch(@extschema:vector@.vector[], int, double precision) from public;
 
 -- ---------------------------------------------------------------- what is stored
 set local role graphium_keeper;

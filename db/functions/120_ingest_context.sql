@@ -31,36 +31,13 @@ declare
   v_genus_name text := graphium_private._clean_name(genus, 'genus');
   v_specimen_name text := graphium_private._clean_name(specimen, 'specimen');
   v_call_scopes text[] := case when required_scopes is not null then graphium_private._clean_scopes(required_scopes, 'required_scopes') end;
-  v_inputs graphium_private.incoming[];
-  v_folded graphium_private.incoming[];
-  v_family_id uuid;
-  v_specimen graphium.dh_specimens;
-begin
-  v_inputs := graphium_private._parse_statements(v_tenant_id, statements, embedding_model);
-
-  v_family_id := graphium_private._lock_or_make_family(v_tenant_id, v_family_name, coalesce(v_call_scopes, '{}'));
-  v_specimen := graphium_private._find_or_make_specimen(v_tenant_id, v_family_id,
+  v_inputs graphium_private.incoming[] := graphium_private._parse_statements(v_tenant_id, statements, embedding_model);
+  v_family_id uuid := graphium_private._lock_or_make_family(v_tenant_id, v_family_name, coalesce(v_call_scopes, '{}'));
+  v_specimen graphium.dh_specimens := graphium_private._find_or_make_specimen(v_tenant_id, v_family_id,
     graphium_private._find_or_make_genus(v_tenant_id, v_family_id, v_genus_name), v_specimen_name, coalesce(v_call_scopes, '{}'));
-  v_inputs := graphium_private._resolve_audiences(v_inputs, coalesce(v_call_scopes, v_specimen.required_scopes));
-
-  v_inputs := graphium_private._place_in_source(v_tenant_id, graphium_private._match_statements(v_tenant_id, v_family_id, v_inputs));
-  v_folded := array(select i from unnest(v_inputs) as i where not i.is_new order by i.ordinal);
-  if cardinality(v_folded) < cardinality(v_inputs) then
-    perform graphium_private._insert_statements(v_tenant_id, v_specimen, v_inputs);
-  end if;
-  if v_folded <> '{}' then
-    perform graphium_private._fold_statements(v_tenant_id, v_specimen.id, v_folded);
-  end if;
-
-  -- When all are new they are stored as they came in: nothing to read.
-  return query
-    select i.ordinal, i.id, not i.is_new,
-           case when not i.is_new then coalesce(1 - (e.embedding operator(@extschema:vector@.<=>) i.embedding), 1) end::real,
-           coalesce(s.memory_type, i.memory_type), coalesce(s.layer_kind, i.layer_kind), coalesce(s.required_scopes, i.required_scopes)
-      from unnest(v_inputs) as i
-      left join graphium.kg_statements s on s.tenant_id = v_tenant_id and s.id = case when v_folded <> '{}' then i.id end
-      left join graphium.kg_embeddings e on e.tenant_id = v_tenant_id and e.statement_id = case when not i.is_new then i.id end
-     order by i.ordinal;
+begin
+  return query select * from graphium_private._remember(v_tenant_id,
+    graphium_private._place_inputs(v_inputs, array[v_specimen], array_fill(1, array[cardinality(v_inputs)]), v_call_scopes));
 end
 $ingest_context$;
 comment on function graphium.ingest_context(text, text, text, jsonb, text[], text) is

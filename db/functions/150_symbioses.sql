@@ -67,6 +67,7 @@ as $find_end$
 declare
   c_hint constant text := 'Give {"family": …}, with "genus" and "specimen" where it is narrower, or {"statement_id": …}.';
   v_genus_id uuid;
+  v_named uuid[];
   v_specimens uuid[];
 begin
   if jsonb_typeof(p_end) is distinct from 'object'
@@ -84,15 +85,16 @@ begin
     end;
     family_id := (select s.family_id from graphium.kg_statements s where s.tenant_id = p_tenant_id and s.id = statement_id);
   else
-    family_id := (select f.id from graphium.dh_families f where f.tenant_id = p_tenant_id and f.name = graphium_private._clean_name(p_end ->> 'family', p_argument || ': family'));
+    v_named := graphium_private._ids_named(p_tenant_id, 'family', null, array[graphium_private._clean_name(p_end ->> 'family', p_argument || ': family')]);
+    family_id := (select f.id from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = any (v_named));
     if p_end ? 'genus' then
-      v_genus_id := (select g.id from graphium.dh_genera g
-                      where g.tenant_id = p_tenant_id and g.family_id = _find_end.family_id and g.name = graphium_private._clean_name(p_end ->> 'genus', p_argument || ': genus'));
+      v_named := graphium_private._ids_named(p_tenant_id, 'genus', array[family_id], array[graphium_private._clean_name(p_end ->> 'genus', p_argument || ': genus')]);
+      v_genus_id := (select g.id from graphium.dh_genera g where g.tenant_id = p_tenant_id and g.id = any (v_named));
     end if;
     if p_end ? 'specimen' then
-      v_specimens := array(select s.id from graphium.dh_specimens s
-                            where s.tenant_id = p_tenant_id and s.family_id = _find_end.family_id and (s.genus_id = v_genus_id or not p_end ? 'genus')
-                              and s.name = graphium_private._clean_name(p_end ->> 'specimen', p_argument || ': specimen'));
+      v_named := graphium_private._ids_named(p_tenant_id, 'specimen', case when p_end ? 'genus' then array[v_genus_id] end,
+        array[graphium_private._clean_name(p_end ->> 'specimen', p_argument || ': specimen')]);
+      v_specimens := array(select s.id from graphium.dh_specimens s where s.tenant_id = p_tenant_id and s.family_id = _find_end.family_id and s.id = any (v_named));
       if cardinality(v_specimens) > 1 then
         perform graphium_private._raise_error('MG008', format('%s: several genera of the family have a specimen of that name', p_argument), 'Add "genus".');
       end if;

@@ -7,22 +7,23 @@ set local role graphium_owner;
 create or replace function graphium_private._find_taxa(p_tenant_id uuid, p_families text[], p_genera text[], p_specimens text[], out level text, out ids uuid[])
   language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $find_taxa$
+declare
+  v_named uuid[];
 begin
   if p_families is not null then
     level := 'family';
-    ids := array(select f.id from graphium.dh_families f
-                  where f.tenant_id = p_tenant_id and f.name = any (graphium_private._fold_names(p_families)));
+    v_named := graphium_private._ids_named(p_tenant_id, 'family', null, graphium_private._fold_names(p_families));
+    ids := array(select f.id from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = any (v_named));
   end if;
   if p_genera is not null then
-    ids := array(select g.id from graphium.dh_genera g
-                  where g.tenant_id = p_tenant_id and g.name = any (graphium_private._fold_names(p_genera))
-                    and (level is null or g.family_id = any (ids)));
+    v_named := graphium_private._ids_named(p_tenant_id, 'genus', ids, graphium_private._fold_names(p_genera));
+    ids := array(select g.id from graphium.dh_genera g where g.tenant_id = p_tenant_id and g.id = any (v_named));
     level := 'genus';
   end if;
   if p_specimens is not null then
+    v_named := graphium_private._ids_named(p_tenant_id, 'specimen', case level when 'genus' then ids end, graphium_private._fold_names(p_specimens));
     ids := array(select s.id from graphium.dh_specimens s
-                  where s.tenant_id = p_tenant_id and s.name = any (graphium_private._fold_names(p_specimens))
-                    and (level is null or case level when 'family' then s.family_id else s.genus_id end = any (ids)));
+                  where s.tenant_id = p_tenant_id and s.id = any (v_named) and (level is distinct from 'family' or s.family_id = any (ids)));
     level := 'specimen';
   end if;
 end

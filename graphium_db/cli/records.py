@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, BinaryIO, cast
@@ -19,12 +21,15 @@ from graphium_db.cli.options import Session, caller_options, examples, filter_op
 from graphium_db.cli.output import console, counted, done, path, print_json, say
 from graphium_db.client import Graphium
 from graphium_db.errors import BadArgumentError, BadEmbeddingError, BadStatementError
-from graphium_db.models import StatementInput
+from graphium_db.models import FiledStatementInput, StatementInput
 
 BATCH = 256
-"""Statements embedded or sent at once: enough to keep the model busy, few enough for the progress bar to move."""
+"""Statements embedded at once: enough to keep the model busy, few enough for the progress bar to move."""
 WINDOW, WINDOW_BYTES = 16_384, 64 * 2**20
-"""How many lines that bring their vectors are read before they are sent by specimen: the more, the fewer calls."""
+"""How many lines that bring their vectors are sent by family: the more, the fewer families a call has."""
+CALL = 2000
+LANES = 2
+"""How many calls run at once. Two cores or twenty: the server does the work, this process only reads and encodes."""
 PAGE = 1000
 _TAXA = ("family", "genus", "specimen")
 _TAXON_SCOPES = ("family_scopes", "specimen_scopes")
@@ -109,32 +114,97 @@ def ingest(
 ) -> Iterator[list[Stored]]:
     """Store records window by window, with a progress bar on a terminal's stderr. Each window's results are in order.
 
-    A window ends when a batch is to be embedded. It is sent by specimen, so of two lines in it that are the same
-    statement about two specimens of a family, the statement is the one whose specimen was named first.
+    A window ends when a batch is to be embedded. While it is sent, the next one is read. After an error some of the
+    lines that follow may be stored already.
     """
     errors_to = console(stderr=True)
-    with Progress(
-        SpinnerColumn(),
-        TextColumn("ingest"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=errors_to,
-        transient=True,
-        disable=not errors_to.is_terminal,
-    ) as progress:
+    with (
+        Progress(
+            SpinnerColumn(),
+            TextColumn("ingest"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=errors_to,
+            transient=True,
+            disable=not errors_to.is_terminal,
+        ) as progress,
+        _Lanes() as lanes,
+    ):
         task = progress.add_task("ingest", total=total)
+        sent: deque[list[Future[list[Stored]]]] = deque()
+
+        def results() -> list[Stored]:
+            stored: list[Stored] = []
+            for call in sent.popleft():
+                rows = call.result()
+                stored += rows
+                progress.update(task, advance=len(rows))
+            stored.sort(key=lambda one: one.line)
+            progress.update(task, completed=stored[-1].line)
+            return stored
+
         while window := _window(records):
             for record in window:
                 _complete(record, defaults)
             _embed(memory, window)
-            stored: list[Stored] = []
-            for lines in _by_specimen(window):
-                for start in range(0, len(lines), BATCH):
-                    stored += _ingest_lines(memory, lines[start : start + BATCH], required_scopes)
-                    progress.update(task, completed=window[0].line - 1 + len(stored))
-            progress.update(task, completed=window[-1].line)
-            yield sorted(stored, key=lambda one: one.line)
+            sent.append(lanes.send(window, lambda lines: _ingest_lines(memory, lines, required_scopes)))
+            if len(sent) > 1:
+                yield results()
+        while sent:
+            yield results()
+
+
+class _Lanes:
+    """Sends calls, some at once. All lines of a family take one lane, so they arrive in their order."""
+
+    def __init__(self) -> None:
+        self._lanes = [ThreadPoolExecutor(1) for _ in range(LANES)]
+        self._lane_of: dict[str, int] = {}
+        self._load = [0] * LANES
+        self._sent: list[Future[list[Stored]]] = []
+
+    def __enter__(self) -> _Lanes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for lane in self._lanes:
+            lane.shutdown(cancel_futures=True)
+
+    def send(
+        self, window: Sequence[Record], ingest: Callable[[list[Record]], list[Stored]]
+    ) -> list[Future[list[Stored]]]:
+        """A line that names a source and no place gets the place after those sent before: then nothing overtakes."""
+        in_order = any(
+            isinstance(record.fields.get("source"), str) and record.fields.get("position") is None for record in window
+        )
+        if in_order:
+            wait(self._sent)
+        parts = [list(window)] if in_order else self._by_family(window)
+        self._sent = [
+            self._lanes[lane].submit(ingest, sorted(lines[start : start + CALL], key=lambda record: record.line))
+            for lane, lines in enumerate(parts)
+            for start in range(0, len(lines), CALL)
+        ]
+        if in_order:
+            wait(self._sent)
+        return self._sent
+
+    def _by_family(self, window: Sequence[Record]) -> list[list[Record]]:
+        """The lines of each lane, those of a family together. A new one takes the lane that had fewer lines so far.
+
+        What fits into one call goes in one, so that ids are in the order of the lines.
+        """
+        lanes = LANES if len(window) > CALL else 1
+        families: dict[str, list[Record]] = {}
+        for record in window:
+            families.setdefault(record.fields["family"], []).append(record)
+        parts: list[list[Record]] = [[] for _ in self._lanes]
+        for family, lines in families.items():
+            lane = self._lane_of.setdefault(family, self._load.index(min(self._load[:lanes])))
+            self._load[lane] += len(lines)
+            parts[lane] += lines
+        return parts
 
 
 def _window(records: Iterator[Record]) -> list[Record]:
@@ -147,32 +217,6 @@ def _window(records: Iterator[Record]) -> list[Record]:
         if missing == BATCH or size >= WINDOW_BYTES:
             break
     return window
-
-
-def _by_specimen(window: Sequence[Record]) -> Iterator[list[Record]]:
-    """The lines of a window, those about the same specimen together.
-
-    A line that names a source and no place in it gets the place after those sent before. So the lines of its source
-    are sent in their order: when another specimen has some of them, all that was collected goes first.
-    """
-    lines: dict[tuple[str, str, str], list[Record]] = {}
-    specimens: dict[str, set[tuple[str, str, str]]] = {}  # of each source
-    unplaced: set[str] = set()
-    for record in window:
-        taxa, source = _taxa(record), record.fields.get("source")
-        if isinstance(source, str):
-            if record.fields.get("position") is None:
-                unplaced.add(source)
-            if source in unplaced and specimens.get(source, set()) - {taxa}:
-                yield from lines.values()
-                lines, specimens, unplaced = {}, {}, unplaced & {source}
-            specimens.setdefault(source, set()).add(taxa)
-        lines.setdefault(taxa, []).append(record)
-    yield from lines.values()
-
-
-def _taxa(record: Record) -> tuple[str, str, str]:
-    return record.fields["family"], record.fields["genus"], record.fields["specimen"]
 
 
 def _complete(record: Record, defaults: Mapping[str, str | None]) -> None:
@@ -199,14 +243,10 @@ def _embed(memory: Graphium, batch: Sequence[Record]) -> None:
 
 
 def _ingest_lines(memory: Graphium, lines: list[Record], required_scopes: Sequence[str] | None) -> list[Stored]:
-    family, genus, specimen = _taxa(lines[0])
-    statements = [
-        cast(StatementInput, {key: value for key, value in record.fields.items() if key not in _TAXA})
-        for record in lines
-    ]
+    statements = [cast(FiledStatementInput, record.fields) for record in lines]
     model = memory.embedder.name if any(record.embedded for record in lines) else None
     try:
-        rows = memory.ingest_context(family, genus, specimen, statements, required_scopes, embedding_model=model)
+        rows = memory.ingest_many(statements, required_scopes, embedding_model=model)
     except (BadStatementError, BadEmbeddingError, BadArgumentError) as error:
         statement = re.match(r"statement (\d+)", error.message)
         if statement is None:
@@ -217,10 +257,7 @@ def _ingest_lines(memory: Graphium, lines: list[Record], required_scopes: Sequen
     return [
         Stored(
             line=record.line,
-            family=family,
-            genus=genus,
-            specimen=specimen,
-            content=record.fields["content"],
+            **{name: record.fields[name] for name in (*_TAXA, "content")},
             statement_id=row.statement_id,
             deduplicated=row.deduplicated,
             similarity=row.similarity,

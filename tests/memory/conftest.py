@@ -84,6 +84,17 @@ def ingest(
     ).fetchall()
 
 
+def ingest_many(
+    conn: Connection, statements: Any, required_scopes: Sequence[str] | None = None
+) -> list[tuple[Any, ...]]:
+    """Rows of ingest_many. Inside a transaction that named its caller."""
+    return conn.execute(
+        "select ordinal, statement_id, deduplicated, similarity, memory_type, layer_kind, required_scopes"
+        "  from graphium.ingest_many(statements => %s, required_scopes => %s)",
+        [Jsonb(statements), None if required_scopes is None else list(required_scopes)],
+    ).fetchall()
+
+
 def refused(conn: Connection, tenant: str, statements: Any, scopes: Sequence[str] = (), **names: Any) -> psycopg.Error:
     """The error with which an ingest fails. It must fail."""
     with pytest.raises(psycopg.Error) as caught, as_caller(conn, tenant, scopes):

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from tests.memory.conftest import ingest
+from tests.memory.conftest import ingest, ingest_many, refused
 from tests.support.databases import Connection, as_caller
 
 names = itertools.count(1)
@@ -577,3 +577,54 @@ def test_scopes_as_stored(app: Connection, tenant: str) -> None:
             ],
         ).fetchall()
     assert rows == [(["Zed", "hr", "\u00e1"],), (["public"],), ([],)]
+
+
+ABOUT = {"family": "f of many", "genus": "g", "specimen": "s", "content": "c"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "code", "message"),
+    [
+        ({**ABOUT, "family": None}, "MG008", "statement 2: family must not be NULL or blank"),
+        ({**ABOUT, "genus": " "}, "MG008", "statement 2: genus must not be NULL or blank"),
+        (
+            {key: ABOUT[key] for key in ("family", "genus", "content")},
+            "MG008",
+            "statement 2: specimen must not be NULL or blank",
+        ),
+        (
+            {**ABOUT, "specimen": "s" * 201},
+            "MG008",
+            "statement 2: specimen is 201 characters long, at most 200 are allowed",
+        ),
+        ({**ABOUT, "tenant": "other"}, "MG004", "statement 2: key tenant is not known"),
+        ({**ABOUT, "content": " "}, "MG004", "statement 2: content is blank"),
+        (
+            {**ABOUT, "embedding": [1, 2]},
+            "MG005",
+            "statement 2: embedding has 2 dimensions, the tenant's model all-MiniLM-L6-v2 has 3",
+        ),
+        (
+            {**ABOUT, "family": "hidden family"},
+            "MG006",
+            'family: the name "hidden family" belongs to a family that the caller may not see',
+        ),
+        (
+            {**ABOUT, "family": "has a secret inside", "genus": "feedback", "specimen": "hidden specimen"},
+            "MG006",
+            'specimen: the name "hidden specimen" belongs to a specimen that the caller may not see',
+        ),
+    ],
+)
+def test_many_statements_name_the_one_that_is_bad(
+    app: Connection, boss: Connection, tenant: str, statement: dict[str, Any], code: str, message: str
+) -> None:
+    before = nothing_left(boss)
+    with pytest.raises(psycopg.Error) as caught, as_caller(app, tenant, ["hr"]):
+        ingest_many(app, [ABOUT, statement])
+    assert (caught.value.sqlstate, caught.value.diag.message_primary) == (code, message)
+    assert nothing_left(boss) == before
+
+
+def test_a_family_is_no_key_of_a_statement_about_one_specimen(app: Connection, tenant: str) -> None:
+    assert refused(app, tenant, [ABOUT]).diag.message_primary == "statement 1: key family, genus, specimen is not known"

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import IsolationLevel, errors, sql
 
-from tests.memory.conftest import hanging_up, ingest
+from tests.memory.conftest import hanging_up, ingest, ingest_many
 from tests.support.concurrency import all_at_once, in_thread, wait_until, wait_until_blocked
 from tests.support.databases import Connection, Database, as_caller
 
@@ -492,6 +492,26 @@ def test_opposite_order_of_families_is_a_deadlock_that_is_detected(
             second.ingest_and_commit(TEA, family=one)
     assert waiting.result()[0][2] is False
     assert rows(boss, one) == rows(boss, other) == [("Ada likes coffee", 0), ("Ada likes tea", 0)]
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["new families", "old families"])
+def test_many_families_are_locked_in_one_order(
+    shared: Database, boss: Connection, tenant: str, family: str, is_new: bool
+) -> None:
+    """Two calls name the same families the other way round: the second waits for the first, and neither for both."""
+    one, other = f"{family} of one", f"{family} of the other"
+    about = {"genus": "g", "specimen": "s", **TEA[0]}
+    if not is_new:
+        for name in (other, one):
+            Session(shared, tenant).ingest_and_commit(COFFEE, family=name)
+    first, second = Session(shared, tenant), Session(shared, tenant)
+    ingest_many(first.conn, [{**about, "family": name} for name in (one, other)])
+    with in_thread(lambda: ingest_many(second.conn, [{**about, "family": name} for name in (other, one)])) as waiting:
+        wait_until_blocked(boss, second.conn, by=first.conn)
+        first.conn.commit()
+    assert [row[2] for row in waiting.result()] == [True, True]
+    second.conn.commit()
+    assert rows(boss, one)[-1] == rows(boss, other)[-1] == ("Ada likes tea", 1)
 
 
 def test_a_client_dies_with_a_batch_done_but_not_committed(

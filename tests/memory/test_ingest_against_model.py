@@ -3,6 +3,7 @@ row and on everything stored."""
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections import Counter
 from collections.abc import Callable
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.memory.conftest import ingest
+from tests.memory.conftest import ingest, ingest_many
 from tests.memory.model import Input, Memory, NotHeld, cosine, vector
 from tests.support.databases import Connection, as_caller
 
@@ -146,6 +147,58 @@ def test_agrees_with_the_model(
             assert row[6] == want.required_scopes
     assert len(set(ids.values())) == len(ids)
     assert [ids[n] for n in sorted(ids)] == sorted(ids.values())  # ids are in order of birth
+    assert stored(boss, prefix) == modelled(memory, ids)
+    compare_summaries(boss, memory, prefix)
+
+
+@given(given_=calls())
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_one_call_about_many_specimens_is_as_many_calls(
+    tenants: dict[int, str],
+    app: Connection,
+    admin: Connection,
+    boss: Connection,
+    given_: tuple[int, list[dict[str, Any]]],
+) -> None:
+    """Statements of all calls, by the first call's caller: the model takes them one by one, the database some at once."""
+    dimensions, sequence = given_
+    prefix = f"{next(numbers)} "
+    held, required_scopes = sequence[0]["held"], sequence[0]["required_scopes"]
+    conn = admin if held is None else app
+    memory = Memory()
+    ids: dict[int, Any] = {}
+    for part in (sequence[:1], sequence[1:]):
+        inputs = [
+            (
+                {"family": prefix + call["family"], "genus": call["genus"], "specimen": call["specimen"]},
+                Input(**{**vars(i), "source": i.source and prefix + i.source}),
+            )
+            for call in part
+            for i in call["inputs"]
+        ]
+        statements = [names | i.as_json() for names, i in inputs]
+        before = copy.deepcopy(memory)
+        try:
+            expected = [
+                row
+                for names, i in inputs
+                for row in memory.ingest(held, **names, inputs=[i], required_scopes=required_scopes)
+            ]
+        except NotHeld:
+            memory = before
+            with pytest.raises(psycopg.Error) as caught, as_caller(conn, tenants[dimensions], held or ()):
+                ingest_many(conn, statements, required_scopes)
+            assert caught.value.sqlstate == "MG006"
+            continue
+        with as_caller(conn, tenants[dimensions], held or ()):
+            rows = ingest_many(conn, statements, required_scopes)
+        assert [r[0] for r in rows] == list(range(1, len(inputs) + 1))
+        for row, want in zip(rows, expected, strict=True):
+            assert ids.setdefault(want.number, row[1]) == row[1]
+            assert row[2] == want.deduplicated
+            assert row[6] == want.required_scopes
+    assert len(set(ids.values())) == len(ids)
+    assert [ids[n] for n in sorted(ids)] == sorted(ids.values())
     assert stored(boss, prefix) == modelled(memory, ids)
     compare_summaries(boss, memory, prefix)
 
