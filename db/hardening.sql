@@ -18,7 +18,7 @@ begin
     select p.oid
       from pg_catalog.pg_proc p
      where p.pronamespace = 'pg_catalog'::regnamespace and p.proleakproof
-       and p.proargtypes::oid[] && array['text'::regtype, 'character'::regtype, 'character varying'::regtype]::oid[]
+       and p.proargtypes::oid[] && array['text'::regtype, 'character'::regtype, 'character varying'::regtype, 'bytea'::regtype]::oid[]
        and not exists (select from pg_catalog.pg_operator o where o.oprcode = p.oid and o.oprname in ('=', '<>'))
   loop
     execute format('alter function %s not leakproof', v_function);
@@ -26,7 +26,8 @@ begin
   -- 2. For db/policies/040_order.sql: "is it my tenant's row" and "may I see it" must not cost more than any condition of a
   -- caller's, and `jsonb[content] is null` costs nothing. `alter function` knows no such cost, so it is written into the catalog.
   update pg_catalog.pg_proc set procost = 0
-   where oid in ('pg_catalog.uuid_eq(uuid, uuid)'::regprocedure, to_regprocedure('graphium_private.is_seen(uuid, text[], uuid, text[])'))
+   where oid in ('pg_catalog.uuid_eq(uuid, uuid)'::regprocedure, to_regprocedure('graphium_private.is_seen(uuid, text[], uuid, text[])'),
+                 to_regprocedure('graphium_private.is_seen_under(uuid, uuid, uuid, uuid, uuid, text[])'))
      and procost <> 0;
 exception when insufficient_privilege then
   raise warning 'not hardened, and EXPLAIN tells readers of hidden texts: only a superuser may change what the planner knows of PostgreSQL''s functions (docs/security.md, residual risks)';

@@ -77,7 +77,7 @@ begin
     v_ids := array(select f.id from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = any (v_ids));
     perform graphium_private._lock_families(p_tenant_id, v_ids);
     exit when (select count(*) from graphium.dh_families f
-                where f.tenant_id = p_tenant_id and f.id = any (v_ids) and f.name = any (p_names)) = cardinality(p_names);
+                where f.tenant_id = p_tenant_id and f.id = any (v_ids) and f.name = any (p_names)) = coalesce(cardinality(p_names), 0);
   end loop;
 end
 $lock_or_make_families$;

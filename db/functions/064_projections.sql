@@ -56,8 +56,14 @@ comment on function graphium_private._cell_at_corner(real[], double precision, i
 revoke all on function graphium_private._cell_at_corner(real[], double precision, int) from public;
 
 create or replace function graphium_private._grid(p_audience text[]) returns bigint
-  language sql immutable parallel safe security invoker
-  return hash_array_extended(graphium_private._audience(p_audience), 0);
+  language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
+as $grid$
+begin
+  -- a hash that nobody finds another audience for, which would share its cells
+  return case when cardinality(graphium_private._audience(p_audience)) = 0 then 0
+              else ('x' || encode(substring(sha256(convert_to(p_audience::text, 'UTF8')) for 8), 'hex'))::bit(64)::bigint end;
+end
+$grid$;
 comment on function graphium_private._grid(text[]) is 'What the cells of an audience differ by (XOR) from those of others.';
 revoke all on function graphium_private._grid(text[]) from public;
 grant execute on function graphium_private._grid(text[]) to graphium_keeper;

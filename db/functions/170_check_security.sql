@@ -19,9 +19,11 @@ set local role graphium_owner;
 create or replace function graphium_private._our_schemas() returns table (oid oid, is_graph boolean)
   language sql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $our_schemas$
-  select n.oid, n.nspname ~ '^graphium_[0-9a-f]{32}$'
+  -- only who may use AGE can register a graph: a schema that somebody just named like one is his own affair
+  select n.oid, g.name is not null
     from pg_namespace n
-   where n.nspname in ('graphium', 'graphium_private') or n.nspname ~ '^graphium_[0-9a-f]{32}$'
+    left join ag_catalog.ag_graph g on g.namespace = n.oid and g.name ~ '^graphium_[0-9a-f]{32}$'
+   where n.nspname in ('graphium', 'graphium_private') or g.name is not null
 $our_schemas$;
 comment on function graphium_private._our_schemas() is 'graphium, graphium_private, and the schema of each tenant''s graph.';
 revoke all on function graphium_private._our_schemas() from public;

@@ -213,7 +213,8 @@ declare
 begin
   for v_table in
     select c.oid::regclass from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname ~ '^graphium_[0-9a-f]{32}$' and c.relkind = 'r' and c.relname = any (v_labels)
+     where n.nspname ~ '^graphium_[0-9a-f]{32}$' and n.nspowner = 'graphium_owner'::regrole and c.relowner = n.nspowner -- whose triggers are ours
+       and c.relkind = 'r' and c.relname = any (v_labels)
      order by n.nspname, array_position(v_labels, c.relname::text)
   loop
     execute format('truncate %s', v_table);

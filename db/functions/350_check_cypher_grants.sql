@@ -51,12 +51,13 @@ as $check_cypher_grants$
   select 'it is marked leakproof: EXPLAIN tells what hidden names begin with', p.oid::regprocedure::text
     from pg_proc p
    where p.pronamespace = 'pg_catalog'::regnamespace and p.proleakproof
-     and p.proargtypes::oid[] && array['text'::regtype, 'character'::regtype, 'character varying'::regtype]::oid[]
+     and p.proargtypes::oid[] && array['text'::regtype, 'character'::regtype, 'character varying'::regtype, 'bytea'::regtype]::oid[]
      and not exists (select from pg_operator o where o.oprcode = p.oid and o.oprname in ('=', '<>'))
   union all
   select 'its cost is not 0: EXPLAIN tells whether a hidden row has a text that is guessed', p.oid::regprocedure::text
     from pg_proc p
-   where p.oid in ('pg_catalog.uuid_eq(uuid, uuid)'::regprocedure, 'graphium_private.is_seen(uuid, text[], uuid, text[])'::regprocedure) and p.procost <> 0
+   where p.oid in ('pg_catalog.uuid_eq(uuid, uuid)'::regprocedure, 'graphium_private.is_seen(uuid, text[], uuid, text[])'::regprocedure,
+                   'graphium_private.is_seen_under(uuid, uuid, uuid, uuid, uuid, text[])'::regprocedure) and p.procost <> 0
   order by 1, 2
 $check_cypher_grants$;
 comment on function graphium_private._check_cypher_grants() is

@@ -47,9 +47,24 @@ def world(db: Database) -> World:
             "select graphium.ingest_context('plain', 'g', 's', %s, '{hr}')",
             [json.dumps([{"content": f"{SECRET} among the plain ones", "embedding": [3, 2, 1]}])],
         )
+        made.app.execute(
+            "select graphium.ingest_context(%s, %s, 's', %s, '{hr}')",
+            [
+                f"{SECRET} family",
+                f"{SECRET} g",
+                json.dumps(
+                    [{"content": f"{SECRET} was said"}, {"content": f"{SECRET.title()}  was said.", "source": SECRET}]
+                ),
+            ],
+        )
     with as_caller(made.app, "other"):
         made.app.execute("select graphium.ingest_context('plain', 'g', 's', '[{\"content\": \"kilimanjaro\"}]')")
     arranged(made.boss.execute("select from graphium_private.projections where required_scopes = '{hr}'").rowcount == 1)
+    with as_caller(made.admin, "acme"):
+        made.admin.execute(
+            "select graphium.link_symbiosis('contradicts', '{\"family\": \"plain\"}', %s, %s)",
+            [json.dumps({"family": f"{SECRET} family"}), SECRET],
+        )
     made.boss.execute("vacuum analyze")
     return made
 
@@ -204,13 +219,29 @@ def among(words: list[str], what: str) -> str:
         ("kg_statements", f"metadata['{SECRET}'] is not null"),
         ("kg_statements", among([f"{SECRET} of acme earns {n} euros" for n in range(1, 9999)], "content")),
         ("dh_families", among([f"{SECRET} acme", *(f"guess {n}" for n in range(999))], "name")),
+        ("dh_genera", f"name = '{SECRET} g'"),
+        ("kg_statement_variants", f"content = '{SECRET.title()}  was said.'"),
+        ("kg_statement_variants", f"source = '{SECRET}'"),
+        ("dh_symbioses", f"note = '{SECRET}'"),
+        ("dh_symbioses", "kind = 'contradicts'"),
     ],
-    ids=["scopes of statements", "scopes of families", "metadata", "ten thousand sentences", "a thousand names"],
+    ids=[
+        "scopes of statements",
+        "scopes of families",
+        "metadata",
+        "ten thousand sentences",
+        "a thousand names",
+        "a genus",
+        "a variant",
+        "the source of a variant",
+        "the note of an edge",
+        "the kind of an edge",
+    ],
 )
 def test_a_free_condition_hears_no_hidden_row(world: World, table: str, condition: str) -> None:
     reader = world.attacker("reader")
     reader.tries("set enable_indexscan = off", "set enable_bitmapscan = off")
-    miss = re.sub(f"{SECRET}|hr", "yamoussoukro", condition)
+    miss = re.sub(f"{SECRET}|{SECRET.title()}|hr|contradicts", "yamoussoukro", condition)
     query = f"select from graphium.{table} where "
     assert told(reader, query + condition) == told(reader, query + miss)
 
@@ -318,6 +349,108 @@ def test_printed_plans_and_sorts_are_the_same_whatever_is_hidden(world: World, w
     more = {part for line in with_hidden - without for part in line}
     arranged("20 8 48 0 0 0 0 0 0 0" in more)  # 8 statements that he sees, and 40
     arranged(any("sort" in part for part in more))
+
+
+# The indexes whose order a caller could read along. EXPLAIN (ANALYZE) counts what the policies take away before a row of his.
+ALONG = "set enable_seqscan = off; set enable_bitmapscan = off; set enable_sort = off; set enable_incremental_sort = off; set enable_indexonlyscan = off"
+BETWEEN = {  # a row that he plants in front of what is hidden, one behind it, how he reads up to it, and the index that would tell
+    "a family's name": (
+        "select graphium.ingest_context('{}', 'g', 's', '[{{\"content\": \"planted\"}}]')", f"{SECRET[:-1]}q", f"{SECRET}~",
+        "select name from graphium.dh_families where name <= '{}'", "select name from graphium.dh_families order by tenant_id, name limit {}",
+        "graphium.dh_families (tenant_id, name)",
+    ),
+    "a source": (
+        "select graphium.ingest_context('plain', 'g', 's', '[{{\"content\": \"planted\", \"source\": \"{}\"}}]')", f"{SECRET[:-1]}q", f"{SECRET}~",
+        "select source from graphium.kg_statements where source <= '{}'", "select source from graphium.kg_statements where source is not null order by tenant_id, source limit {}",
+        "graphium.kg_statements (tenant_id, source) where source is not null",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BETWEEN)
+def test_no_name_or_source_is_halved_by_the_order_of_an_index(world: World, what: str) -> None:
+    plant, before, behind, up_to, read, index = BETWEEN[what]
+    with as_caller(world.app, "acme", ["hr"]):
+        world.app.execute(
+            "select graphium.ingest_context('plain', 'g', 's', %s, '{hr}')",
+            [json.dumps([{"content": "with a source that is hidden", "source": SECRET}])],
+        )
+    writer = world.attacker("principal")
+    writer.tries(*ALONG.split("; "))
+
+    def passed_over(name: str) -> list[str]:
+        writer.tries("begin", plant.format(name))
+        mine = len(writer.rows(up_to.format(name)))
+        found = told(writer, read.format(mine))
+        writer.tries("rollback")
+        return [line for line in found if "Removed" in line]
+
+    assert passed_over(before) == passed_over(behind)
+    world.boss.execute(f"create index told on {index}".encode())
+    try:
+        arranged(passed_over(before) != passed_over(behind))
+    finally:
+        world.boss.execute("drop index graphium.told")
+
+
+def test_no_hash_of_a_hidden_wording_is_halved(world: World) -> None:
+    [key] = world.boss.execute(
+        "select v.variant_key from graphium.kg_statement_variants v where v.content ~ 'was said'"
+    ).fetchall()
+    reader = world.attacker("reader")
+    reader.tries(*ALONG.split("; "))
+
+    def passed_over(low: bytes, high: bytes) -> list[str]:
+        return told(
+            reader,
+            f"select from graphium.kg_statement_variants where variant_key >= '\\x{low.hex()}' and variant_key < '\\x{high.hex()}'",
+        )
+
+    cut = bytes([key[0][0]])
+    assert passed_over(b"", cut) == passed_over(cut, b"\xff" * 17)
+
+
+def test_no_index_that_callers_can_use_has_text_in_it(world: World) -> None:
+    """The whole kind: of tables with memory in them."""
+    found = world.boss.execute(
+        """select i.indexrelid::regclass::text, a.attname, t.typname
+             from pg_index i
+             join pg_class c on c.oid = i.indrelid and c.relnamespace = 'graphium'::regnamespace
+             cross join unnest(i.indkey::int[]) with ordinality as k(attnum, n)
+             join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum
+             join pg_type t on t.oid = a.atttypid
+            where k.n <= i.indnkeyatts and has_column_privilege('graphium_reader', i.indrelid, k.attnum::int2, 'select')
+              and t.typname not in ('uuid', 'int4', 'int8')
+              and c.relname not in ('tenants', 'principals', 'scope_edits')"""
+    ).fetchall()
+    assert found == [("graphium.dh_symbioses_once", "kind", "text")]  # one of three words
+
+
+def test_a_schema_that_is_named_like_a_graph_is_nobodys_graph(world: World) -> None:
+    """Its triggers would run as the keeper when the taxonomy is truncated, and a lint would have it given to graphium_owner."""
+    builder = world.attacker("builder")
+    name = "graphium_0123456789abcdef0123456789abcdef"
+    label = f'{name}."Family"'
+    assert (
+        builder.tries(
+            f"create schema {name}",
+            f"create table {label} (i int)",
+            f"create table {name}.loot (who text)",
+            f"create function {name}.t() returns trigger language plpgsql as 'begin insert into {name}.loot values (current_user); return null; end'",
+            f"create trigger t before truncate on {label} execute function {name}.t()",
+            f"grant usage on schema {name} to public",
+            f"grant all on {label}, {name}.loot to public",
+        )
+        is None
+    )
+    try:
+        named = world.boss.execute("select object, remedy from graphium.check_security()").fetchall()
+        assert [row for row in named if name in str(row)] == []
+        with world.boss.transaction(force_rollback=True):
+            world.boss.execute("truncate graphium.dh_families cascade")
+            assert world.boss.execute(f"select who from {name}.loot".encode()).fetchall() == []
+    finally:
+        world.boss.execute(f"drop schema {name} cascade".encode())
 
 
 NOISY = [
