@@ -81,9 +81,7 @@ class AsyncGraphium:
                     f"{name} must be a {kind.__module__.partition('.')[0]}.{kind.__name__}, got {type(given).__name__}",
                     "The synchronous client and the asynchronous one each take connections of their own kind.",
                 )
-        if tenant is None and scopes is not None:
-            raise BadArgumentError("scopes are given without a tenant", "Pass tenant= as well.")
-        self._set_caller = None if tenant is None else calls.set_caller(tenant, scopes)
+        self._set_caller = None if tenant is None and scopes is None else calls.set_caller(tenant, scopes)
         self._dsn = dsn
         self._embedder = embedder
         self._connection = connection
@@ -384,6 +382,10 @@ class AsyncGraphium:
     async def check_memory(self, tenant: str | None = None) -> list[models.MemoryFault]:
         """Where counts, sums, summaries differ from the statements; empty when healthy. None: the caller's tenant."""
         return await self._run(calls.check_memory(tenant))
+
+    async def rebuild_memory(self, tenant: str | None = None) -> int:
+        """Make counts, summaries, words and copies anew where they are wrong. Returns how many faults are gone."""
+        return await self._run(calls.rebuild_memory(tenant))
 
     async def check_security(self) -> list[models.SecurityFinding]:
         """What weakens isolation in this database, the worst first, each with its remedy; empty when all is well."""

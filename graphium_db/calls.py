@@ -227,8 +227,9 @@ _SET_CALLER = _sql("set_caller", tenant="text", scopes="text[]")
 _CALLER = _sql("caller", _columns(models.Caller))
 
 
-def set_caller(tenant: str, scopes: Sequence[str] | None = None) -> Call[None]:
-    """`scopes` None: not named, which leaves a principal all of his own and an application none; empty: none at all."""
+def set_caller(tenant: str | None, scopes: Sequence[str] | None = None) -> Call[None]:
+    """`tenant` None: a principal's own. `scopes` None: not named, which leaves a principal all of his own and an
+    application none; empty: none at all."""
     return Call(_SET_CALLER, {"tenant": checked_text("tenant", tenant), "scopes": _texts("scopes", scopes)}, _nothing)
 
 
@@ -600,6 +601,7 @@ def unlink_symbiosis(id: UUID | str) -> Call[None]:
 _CHECK_GRAPH = _sql("check_graph", _columns(models.GraphFault), tenant="text")
 _REBUILD_GRAPH = _sql("rebuild_graph", tenant="text")
 _CHECK_MEMORY = _sql("check_memory", _columns(models.MemoryFault), tenant="text")
+_REBUILD_MEMORY = _sql("rebuild_memory", tenant="text")
 _CHECK_SECURITY = _sql("check_security", _columns(models.SecurityFinding))
 _MAINTENANCE_PLAN = _sql("maintenance_plan", _columns(models.MaintenanceStep))
 
@@ -614,6 +616,10 @@ def rebuild_graph(tenant: str | None = None) -> Call[int]:
 
 def check_memory(tenant: str | None = None) -> Call[list[models.MemoryFault]]:
     return Call(_CHECK_MEMORY, {"tenant": checked_text("tenant", tenant)}, _rows_as(models.MemoryFault))
+
+
+def rebuild_memory(tenant: str | None = None) -> Call[int]:
+    return Call(_REBUILD_MEMORY, {"tenant": checked_text("tenant", tenant)}, _scalar)
 
 
 def check_security() -> Call[list[models.SecurityFinding]]:

@@ -44,13 +44,17 @@ revoke all on function graphium_private._parse_scopes(text) from public;
 -- VACUUM, ANALYZE, REINDEX, REFRESH and the like run functions that a table's owner put into its indexes and views, as him, but in
 -- the session of whoever maintains; autovacuum's is a superuser's. There session_user is not who wrote the code that asks. PostgreSQL
 -- forbids such code a few commands ("security-restricted operation"). UNLISTEN of what nobody listens to is the one that does
--- nothing else: an error there (42501), nothing everywhere else, in READ ONLY transactions and on replicas too. It cannot be said
+-- nothing else: an error there (42501, said in words that help), nothing everywhere else, in READ ONLY transactions and on replicas too. It cannot be said
 -- in parallel mode, so whatever looks up the caller is parallel unsafe.
 create or replace function graphium_private._refuse_maintenance() returns void
   language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $refuse_maintenance$
 begin
   unlisten graphium_nothing;
+exception when insufficient_privilege then
+  raise exception using errcode = 'insufficient_privilege',
+    message = 'an administrator is nobody in what a materialized view, an index or maintenance runs (a security-restricted operation)',
+    hint = 'Keep a plain table instead, and fill it by insert … select.';
 end
 $refuse_maintenance$;
 comment on function graphium_private._refuse_maintenance() is 'insufficient_privilege in code that maintenance of somebody''s table runs, where session_user does not tell who asks.';

@@ -1,7 +1,7 @@
 -- Audiences: what required_scopes mean. Empty, or with 'public' among them: everyone in the tenant ("open").
 set local role graphium_owner;
 
--- The rules below, but is_seen, have bodies that are parsed when they are made, so no search_path can reach into them, and no
+-- The rules below have bodies that are parsed when they are made, so no search_path can reach into them, and no
 -- SET, so that they are inlined into policies and queries. In is_visible the caller's scopes stand once: a sub-select in
 -- an argument that is used twice would not be inlined; neither would a STRICT function be. NULL scopes are an admin's.
 create or replace function graphium_private.is_visible(required_scopes text[], caller_scopes text[]) returns boolean
@@ -13,21 +13,6 @@ comment on function graphium_private.is_visible(text[], text[]) is
   'The rule: a row is visible when its audience is open or the caller holds at least one of its scopes. NULL caller_scopes: all.';
 revoke all on function graphium_private.is_visible(text[], text[]) from public;
 grant execute on function graphium_private.is_visible(text[], text[]) to graphium_reader, graphium_owner, graphium_keeper, graphium_cypher;
-
--- For db/policies/040_order.sql: the rule once more, as a function that is not inlined and pretends to cost nothing, so that
--- the planner puts it before every condition of a caller's own. (A cost of 0 is not allowed.)
-create or replace function graphium_private.is_seen(tenant_id uuid, required_scopes text[], caller_tenant_id uuid, caller_scopes text[]) returns boolean
-  language plpgsql immutable parallel safe security invoker cost 1e-30 set search_path = pg_catalog, pg_temp
-as $is_seen$
-begin
-  return tenant_id = caller_tenant_id
-     and (cardinality(required_scopes) = 0 or 'public' = any (required_scopes) or required_scopes && coalesce(caller_scopes, required_scopes));
-end
-$is_seen$;
-comment on function graphium_private.is_seen(uuid, text[], uuid, text[]) is
-  'The rule as the first condition of a caller''s own query: a row is seen when it is of the caller''s tenant and is_visible().';
-revoke all on function graphium_private.is_seen(uuid, text[], uuid, text[]) from public;
-grant execute on function graphium_private.is_seen(uuid, text[], uuid, text[]) to graphium_reader;
 
 create or replace function graphium_private._audience(required_scopes text[]) returns text[]
   language sql immutable parallel safe security invoker

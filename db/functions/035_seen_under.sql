@@ -1,4 +1,4 @@
--- For db/policies/040_order.sql, beside is_seen() (030): rows that have no audience of their own follow another row. Keeper-owned,
+-- For db/policies/040_order.sql, beside is_seen() (031): rows that have no audience of their own follow another row. Keeper-owned,
 -- because a policy's sub-select on that row would be put after conditions of the caller's own, and inside a function of his
 -- it would be the tables' policies again. Callers cannot name it; it asks about the tenant and the scopes that the policy gives it.
 set local role graphium_keeper;

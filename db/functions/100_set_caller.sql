@@ -1,6 +1,6 @@
 -- Names the caller for the transaction (or, with is_local => false, for the session). A trusted application calls it at
 -- the start of each transaction; an admin names the tenant he works for; a principal may only narrow his own scopes.
--- scopes NULL: not named, which leaves a principal all of his own and an application none; '{}': none at all.
+-- tenant NULL: a principal's own; nobody else has one. scopes NULL: not named, which leaves a principal all of his own and an application none; '{}': none at all.
 -- Behind a transaction-mode pooler never use is_local => false: the next client of that server connection would be you.
 -- For a login with graphium.pooled = on it is refused (docs/poolers.md).
 --
@@ -13,7 +13,7 @@ create or replace function graphium.set_caller(tenant text, scopes text[] = '{}'
   language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $set_caller$
 declare
-  v_tenant text := graphium_private._clean_name(tenant, 'tenant', 100);
+  v_tenant text := case when tenant is not null then graphium_private._clean_name(tenant, 'tenant', 100) end;
   v_scopes text[] := graphium_private._clean_scopes(scopes, 'scopes');
   v_setting text := case when scopes is null then '' else v_scopes::text end;
   v_caller record;
@@ -24,6 +24,11 @@ begin
   end if;
   perform set_config('graphium.scopes', '', true); -- whatever a last client left there, even what is no list
   v_caller := graphium_private._resolve_caller();
+  if tenant is null and v_caller.role = 'principal' then
+    v_tenant := v_caller.tenant;
+  elsif tenant is null then
+    perform graphium_private._raise_error('MG008', 'tenant must not be NULL: this login is no principal, who has one', 'Name the tenant too, or log in as a principal.');
+  end if;
   if v_caller.role is null then
     perform graphium_private._raise_error('MG001', format('role "%s" may not name a tenant', session_user),
       'Connect as a member of graphium_app, or bind this role to a tenant with graphium.add_principal().');
@@ -39,6 +44,6 @@ begin
 end
 $set_caller$;
 comment on function graphium.set_caller(text, text[], boolean) is
-  'Names tenant and scopes of the caller, for this transaction only unless is_local is false, which a login with graphium.pooled = on may not say. An admin holds all scopes of the tenant whatever he names; a principal can only narrow his own. scopes NULL: a principal''s are not narrowed, an application has none.';
+  'Names tenant and scopes of the caller, for this transaction only unless is_local is false, which a login with graphium.pooled = on may not say. An admin holds all scopes of the tenant whatever he names; a principal can only narrow his own, and may leave the tenant out (NULL). scopes NULL: a principal''s are not narrowed, an application has none.';
 revoke all on function graphium.set_caller(text, text[], boolean) from public;
 grant execute on function graphium.set_caller(text, text[], boolean) to graphium_reader;

@@ -19,6 +19,7 @@ create or replace function graphium.add_principal(role_name text, tenant text, s
   language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $add_principal$
 declare
+  c_ours constant text[] := '{graphium_reader,graphium_user,graphium_app,graphium_admin,graphium_owner,graphium_keeper,graphium_cypher}';
   c_too_powerful constant text[] := '{graphium_app,graphium_admin,graphium_owner,graphium_keeper,graphium_cypher,pg_read_all_data,pg_write_all_data,pg_read_server_files,pg_write_server_files,pg_execute_server_program}';
   v_tenant text := graphium_private._clean_name(tenant, 'tenant', 100);
   v_scopes text[] := graphium_private._clean_scopes(scopes, 'scopes');
@@ -29,6 +30,15 @@ begin
   select r.* into v_role from pg_catalog.pg_roles r where r.rolname = add_principal.role_name;
   if v_role.oid is null then
     perform graphium_private._raise_error('MG002', format('role_name: there is no role "%s"', role_name), 'Create it first: create role … login.');
+  end if;
+  if v_role.rolname = any (c_ours) then
+    perform graphium_private._raise_error('MG008', format('role_name: "%s" is one of Graphium''s own roles, which stand for rights and not for somebody', role_name),
+      'Bind the login role of a person or a tool.');
+  end if;
+  -- (One that is bound already may be locked for a while.)
+  if not v_role.rolcanlogin and not exists (select from graphium.principals p where p.role_name = v_role.rolname) then
+    perform graphium_private._raise_error('MG008', format('role_name: "%s" may not log in, and who one is goes by the login', role_name),
+      format('alter role %I login; or bind the logins that are its members.', role_name));
   end if;
   if v_role.rolsuper or v_role.rolbypassrls
      or exists (select from unnest(c_too_powerful) as g(name) where pg_has_role(v_role.oid, g.name, 'member')) then

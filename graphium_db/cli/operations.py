@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from graphium_db import server
 from graphium_db.cli.options import Session, admin_options, caller_options, examples, json_option
@@ -180,7 +181,8 @@ def doctor(session: Session, as_json: bool) -> None:
     """
     from graphium_db.cli import checks
 
-    findings = checks.run(session.operator_dsn(), session.tenant)
+    asked_for = click.get_current_context().get_parameter_source("tenant") is ParameterSource.COMMANDLINE
+    findings = checks.run(session.operator_dsn(), session.tenant, asked_for)
     if as_json:
         print_json(findings)
     else:

@@ -56,8 +56,6 @@ class Session:
 
     def memory(self) -> Graphium:
         """The client of an application or a principal."""
-        if self.tenant is None and self.scopes is not None:
-            raise click.UsageError("--scope (GRAPHIUM_SCOPES) is given without --tenant (GRAPHIUM_TENANT).")
         return Graphium(self.dsn, tenant=self.tenant, scopes=self.scopes)
 
     def operator_dsn(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import uuid
 from collections.abc import Iterator
 from datetime import datetime, timezone
@@ -197,10 +198,14 @@ def test_principals(db: Database, tenant: str, admin: Graphium, embedder: WordEm
     with Graphium(db.dsn(login), tenant=tenant, embedder=embedder) as memory:  # the tenant named, no scopes: all of his
         assert memory.caller().scopes == ("hr",)
         assert len(memory.recall_context()) == 2
-    for scopes in ([], ["finance"]):  # narrowed to none
-        with Graphium(db.dsn(login), tenant=tenant, scopes=scopes, embedder=embedder) as memory:
-            assert memory.caller().scopes == ()
+    for named, scopes in itertools.product((tenant, None), ([], ["finance"])):  # narrowed to none
+        with Graphium(db.dsn(login), tenant=named, scopes=scopes, embedder=embedder) as memory:
+            assert (memory.caller().tenant, memory.caller().scopes) == (tenant, ())
             assert contents(memory.recall_context()) == ["Ferries leave on time."]
+    with Graphium(db.dsn(login), scopes=["hr", "finance"], embedder=embedder) as memory:
+        assert memory.caller().scopes == ("hr",)
+    with Graphium(db.dsn("app"), scopes=["hr"], embedder=embedder) as memory, pytest.raises(BadArgumentError):
+        memory.recall_context()  # nobody's own tenant is an application's
     admin.remove_principal(db.cluster.role(login))
     with Graphium(db.dsn(login), embedder=embedder) as memory, pytest.raises(errors.NoTenantError):
         memory.recall_context()
@@ -316,8 +321,6 @@ def test_a_wrong_address_is_told_at_once() -> None:
     ("arguments", "message"),
     [
         ({"dsn": "", "connection": object()}, "pass one of dsn, connection and pool"),
-        ({"scopes": ["hr"]}, "scopes are given without a tenant"),
-        ({"scopes": []}, "scopes are given without a tenant"),
         ({"connection": object()}, r"connection must be a psycopg\.Connection, got object"),
         ({"pool": object()}, r"pool must be a psycopg_pool\.ConnectionPool, got object"),
         ({"tenant": "acme", "scopes": "hr"}, "scopes must be a list of texts"),

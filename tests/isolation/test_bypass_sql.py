@@ -368,6 +368,11 @@ def test_an_admin_keeps_a_table_where_he_cannot_refresh_a_materialized_view(worl
     query = "select content from graphium.kg_statements"
     admin.tries("select graphium.set_caller('acme', is_local => false)")
     assert admin.tries(f"create materialized view reports.m as {query}") == "42501"
+    with pytest.raises(
+        errors.InsufficientPrivilege, match="an administrator is nobody in what a materialized view"
+    ) as told:
+        world.db.connect(login).execute(f"create materialized view reports.n as {query}".encode())
+    assert told.value.diag.message_hint == "Keep a plain table instead, and fill it by insert … select."
     assert admin.tries(f"create materialized view reports.m as {query} with no data") is None
     assert admin.tries("refresh materialized view reports.m") == "42501"
     assert admin.tries("create table reports.t (content text)", f"insert into reports.t {query}") is None

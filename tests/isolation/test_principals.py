@@ -281,6 +281,24 @@ def test_a_role_made_again_inherits_nothing(
     boss.execute(sql.SQL("create role {}").format(role))
 
 
+def test_a_role_that_may_not_log_in_is_not_bound_anew(
+    db: Database, admin: Connection, boss: Connection, bind: Callable[..., str], acme: str
+) -> None:
+    add = "select graphium.add_principal(%s, %s, '{}')"
+    login = bind()
+    role = db.cluster.role(login)
+    locked, unlocked = (
+        sql.SQL(f"alter role {{}} {word}").format(sql.Identifier(role)) for word in ("nologin", "login")
+    )
+    boss.execute(locked)
+    assert code(admin, add, role, acme) is None  # who is locked for a while stays somebody, as after a restore
+    admin.execute("select graphium.remove_principal(%s)", [role])
+    assert code(admin, add, role, acme) == "MG008"
+    boss.execute(unlocked)
+    assert code(admin, add, role, acme) is None
+    assert code(admin, add, "graphium_user", acme) == "MG008"
+
+
 def test_rebinding_says_nothing_and_read_only_leaves_the_membership(
     db: Database, admin: Connection, bind: Callable[..., str], acme: str
 ) -> None:

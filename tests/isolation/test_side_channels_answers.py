@@ -327,7 +327,7 @@ def act(t: Transcript, ids: dict[str, UUID]) -> None:
     t("select graphium.unlink_symbiosis(%s)", ids["edge"])
     t('select graphium.link_symbiosis(\'related_to\', \'{"family": "work"}\', \'{"family": "merger"}\')')
     for call in (
-        "check_memory()", "check_graph()", "rebuild_graph()", "maintenance_plan()", "list_tenants()",
+        "check_memory()", "check_graph()", "rebuild_graph()", "rebuild_memory()", "maintenance_plan()", "list_tenants()",
         "list_principals()", "drop_tenant('other')", "create_tenant('other')", "remove_principal('nobody')",
     ):  # fmt: skip
         t(f"select * from graphium.{call}")

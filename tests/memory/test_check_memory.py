@@ -113,9 +113,60 @@ def test_damage_is_found(shared: Database, memory: str, problem: str, damage: st
     conn.close()
 
 
+@pytest.mark.parametrize(("problem", "damage"), DAMAGE)
+@pytest.mark.parametrize("role", ["origin", "replica"])
+def test_rebuilding_mends_what_is_derived(shared: Database, memory: str, problem: str, damage: str, role: str) -> None:
+    conn = shared.connect()
+    conn.autocommit = False
+    conn.execute("set session_replication_role = replica")
+    conn.execute(damage.encode())
+    conn.execute(f"set session_replication_role = {role}".encode())
+    before = check(conn, memory)
+    mended = conn.execute("select graphium.rebuild_memory(%s)", [memory]).fetchone()
+    left = check(conn, memory)
+    assert mended == (len(before) - len(left),)
+    if problem != "orphan":
+        assert left == []
+    assert {row[0] for row in left} <= {"orphan"}
+    assert not any("embedding" in row[3] for row in left)
+    assert conn.execute("select graphium.rebuild_memory(%s)", [memory]).fetchone() == (0,)
+    conn.rollback()
+    conn.close()
+
+
+def test_what_was_ingested_without_triggers_can_be_forgotten_once_it_is_rebuilt(db: Database) -> None:
+    admin, superuser = db.connect("admin"), db.connect()
+    admin.execute("select graphium.create_tenant('acme', dimensions => 3)")
+    for table, trigger in (("kg_statements", "statements_inserted"), ("kg_embeddings", "embeddings_inserted")):
+        superuser.execute(f"alter table graphium.{table} disable trigger {trigger}".encode())
+    with as_caller(admin, "acme"):
+        ingest(admin, [{"content": "Ada likes tea", "embedding": [1, 2, 3]}], family="f", genus="g", specimen="Ada")
+    for table, trigger in (("kg_statements", "statements_inserted"), ("kg_embeddings", "embeddings_inserted")):
+        superuser.execute(f"alter table graphium.{table} enable trigger {trigger}".encode())
+    forget = "select graphium.forget_context(array(select id from graphium.kg_statements))"
+    with as_caller(admin, "acme"), pytest.raises(psycopg.errors.CheckViolation):
+        admin.execute(forget)
+    # the family's two counts, that of its embeddings, how many were summed, the sum and the summary
+    assert admin.execute("select graphium.rebuild_memory('acme')").fetchone() == (6,)
+    assert check(admin, "acme") == []
+    with as_caller(admin, "acme"):
+        assert admin.execute("select statement_count from graphium.dh_families").fetchone() == (1,)
+        assert admin.execute(forget).fetchone() == (1,)
+    assert check(admin, "acme") == []
+
+
+def test_rebuilding_needs_a_snapshot_that_sees_the_last_writers(admin: Connection, memory: str) -> None:
+    with admin.transaction(force_rollback=True):
+        admin.execute("set transaction isolation level repeatable read")
+        with pytest.raises(psycopg.errors.InvalidTransactionState):
+            admin.execute("select graphium.rebuild_memory(%s)", [memory])
+
+
 def test_who_may_ask(app: Connection, admin: Connection, memory: str) -> None:
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         check(app, memory)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        app.execute("select graphium.rebuild_memory(%s)", [memory])
     with pytest.raises(psycopg.Error) as caught:
         check(admin, "no such tenant")
     assert caught.value.sqlstate == "MG002"

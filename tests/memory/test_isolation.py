@@ -166,7 +166,7 @@ def functions(boss: Connection, role: str) -> list[tuple[str, str]]:
             f"{a} => ({ARGUMENTS.get(a, 'null')})::{t}"
             for a, t in zip((argument_names or [])[:count], (types or [])[:count], strict=True)
         ]
-        if name in ("check_memory", "check_graph", "rebuild_graph"):
+        if name in ("check_memory", "check_graph", "rebuild_graph", "rebuild_memory"):
             given = ["tenant => null"]
         calls.append((name, f"select * from graphium.{name}({', '.join(given)})"))
     return calls

@@ -310,5 +310,8 @@ def test_check_memory_finds_damage(
     assert conn.execute(damage.encode()).rowcount > 0
     found = {r[0] for r in conn.execute("select problem from graphium.check_memory(%s)", [tenant]).fetchall()}
     assert "projection" in found
+    conn.execute("set session_replication_role = origin")
+    conn.execute("select graphium.rebuild_memory(%s)", [tenant])
+    assert conn.execute("select * from graphium.check_memory(%s)", [tenant]).fetchall() == []
     conn.rollback()
     conn.close()
