@@ -13,15 +13,26 @@ create or replace function graphium_private._query_words(p_text text) returns te
 comment on function graphium_private._query_words(text) is 'The first 100 distinct words of (the first 20,000 characters of) a query.';
 revoke all on function graphium_private._query_words(text) from public;
 
+create or replace function graphium_private._held_scopes(p_tenant_id uuid) returns text[]
+  language plpgsql stable parallel unsafe security invoker
+as $held_scopes$
+declare
+  v_held constant text[] := graphium_private.caller_scopes();
+begin
+  return case when v_held is null then graphium_private._posted_scopes(p_tenant_id) else ''::text || v_held end;
+end
+$held_scopes$;
+comment on function graphium_private._held_scopes(uuid) is 'The scopes under which words are posted that the caller may see: his own, and '''' for what is open.';
+revoke all on function graphium_private._held_scopes(uuid) from public;
+
 -- The best p_count, and besides whichever of p_also have one of the words. Scores end as single precision: what is left
 -- of the order of a sum does not decide between equals.
 create or replace function graphium_private._match_words(p_tenant_id uuid, p_words text[], p_filter text, p_count int, p_also uuid[] = '{}')
   returns table (statement_id uuid, score real)
-  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp set work_mem = '32MB'
+  language plpgsql stable parallel safe security invoker set work_mem = '32MB'
 as $match_words$
 declare
-  v_held constant text[] := graphium_private.caller_scopes();
-  v_scopes constant text[] := case when v_held is null then graphium_private._posted_scopes(p_tenant_id) else ''::text || v_held end;
+  v_scopes constant text[] := graphium_private._held_scopes(p_tenant_id);
 begin
   -- A statement whose audience has several of the caller's scopes counts by the first of them.
   -- A list per word keeps what follows small in the planner's eyes, however common the words are.
@@ -38,13 +49,14 @@ begin
       select greatest((select sum(f.statement_count) from graphium.dh_families f where f.tenant_id = %1$L::uuid), max(l.frequency))::double precision as documents,
              sum(l.total) / sum(l.frequency) as length
         from lists l
-    ), scored as materialized (
-      select f.statement_id,
-             sum(ln(1 + (c.documents - l.frequency + 0.5) / (l.frequency + 0.5))
-                 * f.occurrences * ($1 + 1) / (f.occurrences + $1 * (1 - $2 + $2 * f.length / c.length)))::real as score
+    ), found as (
+      select unnest(l.ids) as statement_id, unnest(l.occurrences) as occurrences, unnest(l.lengths) as length,
+             ln(1 + (c.documents - l.frequency + 0.5) / (l.frequency + 0.5)) * ($1 + 1) as weight, $1 * (1 - $2) as damping, $1 * $2 / c.length as per_word
         from lists l
        cross join corpus c
-       cross join lateral unnest(l.ids, l.occurrences, l.lengths) as f(statement_id, occurrences, length)
+    ), scored as materialized (
+      select f.statement_id, sum(f.weight * f.occurrences / (f.occurrences + f.damping + f.per_word * f.length))::real as score
+        from found f
        %3$s
        group by f.statement_id
     )
