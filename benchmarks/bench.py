@@ -139,7 +139,7 @@ class Sizes:
 
 
 FULL = Sizes(
-    name="full", queries=300, tenants=(100, 1_000, 10_000, 50_000, 150_000), largest=300_000, hnsw_from=10_000, exact_up_to=50_000,
+    name="full", queries=300, tenants=(100, 1_000, 10_000, 50_000, 150_000), largest=300_000, hnsw_from=10_000, exact_up_to=100_000,
     recall_queries=100, worst_queries=60, batches=24, hnsw_batches=8, family=100_000, planted=10_000, seconds=3, rounds=3,
     sessions=(1, 2, 4, 8, 16), imported=100_000, taxa=2_000, preloaded=100_000, families=2_000, many_tenants=1_000, texts=4_096,
 )  # fmt: skip

@@ -5,7 +5,7 @@ set local role graphium_owner;
 -- Family, genus and specimen determine each other upwards, so the narrowest level that is named decides alone: its ids
 -- are those whose parents have the other names. level is NULL when nothing is named.
 create or replace function graphium_private._find_taxa(p_tenant_id uuid, p_families text[], p_genera text[], p_specimens text[], out level text, out ids uuid[])
-  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel safe security invoker
 as $find_taxa$
 declare
   v_named uuid[];
@@ -52,7 +52,9 @@ begin
     case when p_level is null then null
          when cardinality(p_ids) = 1 then format(' and r.%I = %L::uuid', v_id, p_ids[1])
          else format(' and r.%I = any (%L::uuid[])', v_id, p_ids) end,
-    case when p_memory_types is not null then format(' and r.memory_type = any (%L::text[])', p_memory_types) end,
+    case when p_memory_types is not null then format(' and r.memory_type = any (%L::text[])', p_memory_types)
+         -- all that there are: so the index on (tenant_id, memory_type, happened_at) serves a filter by time alone
+         when p_table = 'kg_embeddings' and num_nonnulls(p_since, p_until) > 0 then ' and r.memory_type in (''fact'', ''event'', ''discovery'', ''preference'', ''advice'', ''decision'')' end,
     case when p_layer_kinds is not null then format(' and r.layer_kind = any (%L::text[])', p_layer_kinds) end,
     case when p_since is not null then format(' and %s >= %L::timestamptz', v_time, p_since) end,
     case when p_until is not null then format(' and %s < %L::timestamptz', v_time, p_until) end);
@@ -61,6 +63,7 @@ $write_filter$;
 comment on function graphium_private._write_filter(text, text, uuid[], text[], text[], timestamptz, timestamptz) is
   'SQL conditions on a row r of kg_statements or kg_embeddings for the filters that are not NULL.';
 revoke all on function graphium_private._write_filter(text, text, uuid[], text[], text[], timestamptz, timestamptz) from public;
+grant execute on function graphium_private._write_filter(text, text, uuid[], text[], text[], timestamptz, timestamptz) to graphium_keeper;
 
 -- Sorting is switched off, so that rows are read newest first from an index until there are enough, whatever the planner
 -- expects filters and audiences to admit. One taxon at a time, because each has its own place in the index. Without a filter

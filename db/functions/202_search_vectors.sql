@@ -2,16 +2,21 @@
 --
 -- _choose_scan() is the one place that decides, from counters that no caller sees and settings that a DBA may change:
 --   no valid index of the tenant's own                                               → exact
+--   memory_types, since and until that admit at most exact_label_max                 → exact, by the index on both
 --   a family, genus or specimen filter that admits at most exact_scan_max vectors    → exact: a filtered graph walk is
 --                                                                                      slower there, and misses rows
 --   otherwise                                                                        → hnsw
--- HNSW applies row-level security and filters after the index, so it may run dry: _nearest looks at one batch of the index first
--- (the ef_search nearest rows of the tenant, hidden ones included), and goes by how many of them are left:
---   enough                                 → these. The nearest of the tenant contain the nearest of the caller.
---   at least one in 20 of what is wanted   → the index is read on, batch by batch, which will take some 8,000 rows at most
---   fewer, or still not enough             → the exact scan. Reading on through tens of thousands of hidden rows is slower than
---                                            that, and pgvector gives up in the middle of it (hnsw.max_scan_tuples) with rows
---                                            that are not the nearest: who hides rows would change what others find.
+-- graphium.explain_search() tells it.
+-- HNSW applies row-level security and filters after the index, so it may run dry, and how many rows it must look at to find
+-- the nearest ones depends on the query. So _nearest looks twice, and goes by what it sees (visible rows only, but that it sees them
+-- among the nearest of the tenant, hidden ones included):
+--   first at hnsw_ef_first rows (or four for each that is wanted): enough if half as many again as are wanted are visible, and the
+--     nearest is much nearer than the last (hnsw_easy_ratio): the query is about something that the tenant knows
+--   then at hnsw_ef_hard rows (hnsw_ef_search where more than 100 are wanted): enough if as many are visible as wanted
+--   a quarter of them: the index is read on, batch by batch, which will take some 3,000 rows at most
+--   fewer, or still not enough: the exact scan. Reading on through tens of thousands of hidden rows is slower than
+--     that, and pgvector gives up in the middle of it (hnsw.max_scan_tuples) with rows
+--     that are not the nearest: who hides rows would change what others find.
 -- Both scans are built as text, because the planner must know the tenant (the partition, and the index's predicate), the
 -- dimension (the index's expression) and the filter's values; but for the exact scan without a filter, which needs none of them.
 -- Nobody else may read along the index: who asks it for one row, and gets none where the nearest is hidden, finds out where the
@@ -53,7 +58,7 @@ grant execute on function graphium_private._hnsw_type(int) to graphium_keeper;
 -- hundreds of vectors. No sequential scans, for such a plan must not depend on whose rows are in the partition.
 drop function if exists graphium_private._scan_exactly(uuid, @extschema:vector@.vector, text, int); -- it returned a table
 create or replace function graphium_private._scan_exactly(p_tenant_id uuid, p_query @extschema:vector@.vector, p_filter text, p_count int) returns graphium_private.hit[]
-  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel safe security invoker
   set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $scan_exactly$
 -- @plpgsql_check_options: security_warnings = off
@@ -94,15 +99,16 @@ do $load_vector$ begin perform '[1]'::@extschema:vector@.vector; end $load_vecto
 -- gives nearest rows first without a sort: with sorting off, a wrong estimate cannot take another plan. The rows come
 -- slightly out of order (relaxed_order), and among equals by chance.
 drop function if exists graphium_private._scan_hnsw(uuid, int, @extschema:vector@.vector, text, int); -- as it was before it could stop
-create or replace function graphium_private._scan_hnsw(p_tenant_id uuid, p_dimensions int, p_query @extschema:vector@.vector, p_filter text, p_count int, p_is_iterative boolean)
+drop function if exists graphium_private._scan_hnsw(uuid, int, @extschema:vector@.vector, text, int, boolean); -- and before it was told how far to look
+create or replace function graphium_private._scan_hnsw(p_tenant_id uuid, p_dimensions int, p_query @extschema:vector@.vector, p_filter text, p_count int, p_is_iterative boolean, p_ef_search int = null)
   returns table (statement_id uuid, distance double precision)
-  language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security invoker
   set hnsw.ef_search = 400 set hnsw.iterative_scan = off set enable_sort = off
 as $scan_hnsw$
 -- @plpgsql_check_options: security_warnings = off
 -- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)
 begin
-  perform set_config('hnsw.ef_search', least(greatest(graphium_private._setting('hnsw_ef_search')::int, p_count), 1000)::text, true),
+  perform set_config('hnsw.ef_search', least(greatest(coalesce(p_ef_search, graphium_private._setting('hnsw_ef_search')::int), p_count), 1000)::text, true),
           set_config('hnsw.iterative_scan', case when p_is_iterative then 'relaxed_order' else 'off' end, true);
   return query execute format($query$
     select r.statement_id, r.embedding operator(@extschema:vector@.<=>) $1 as distance
@@ -112,35 +118,56 @@ begin
      limit $2 $query$, p_tenant_id, p_filter, graphium_private._hnsw_type(p_dimensions)) using p_query, p_count;
 end
 $scan_hnsw$;
-comment on function graphium_private._scan_hnsw(uuid, int, @extschema:vector@.vector, text, int, boolean) is
+comment on function graphium_private._scan_hnsw(uuid, int, @extschema:vector@.vector, text, int, boolean, int) is
   'The nearest visible embeddings by the tenant''s HNSW index, in no strict order: fast, now and then missing one, and fewer than asked for when filters and audiences admit few of the nearest; iterative: of some 20,000.';
-revoke all on function graphium_private._scan_hnsw(uuid, int, @extschema:vector@.vector, text, int, boolean) from public;
+revoke all on function graphium_private._scan_hnsw(uuid, int, @extschema:vector@.vector, text, int, boolean, int) from public;
 
-create or replace function graphium_private._nearest(p_tenant_id uuid, p_dimensions int, p_query @extschema:vector@.vector, p_filter text, p_scan text, p_count int)
+create or replace function graphium_private._walk_hnsw(p_tenant_id uuid, p_dimensions int, p_query @extschema:vector@.vector, p_filter text, p_count int, p_is_iterative boolean, p_ef_search int)
   returns graphium_private.hit[]
-  language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
+  language sql stable parallel unsafe security invoker
+begin atomic
+  select array(select (n.statement_id, 1 - n.distance, 1 - n.distance, null, null)::graphium_private.hit
+                 from graphium_private._scan_hnsw(p_tenant_id, p_dimensions, p_query, p_filter, p_count, p_is_iterative, p_ef_search) as n
+                order by (1 - n.distance)::real desc, n.statement_id);
+end;
+comment on function graphium_private._walk_hnsw(uuid, int, @extschema:vector@.vector, text, int, boolean, int) is 'What _scan_hnsw finds, best first.';
+revoke all on function graphium_private._walk_hnsw(uuid, int, @extschema:vector@.vector, text, int, boolean, int) from public;
+
+drop function if exists graphium_private._nearest(uuid, int, @extschema:vector@.vector, text, text, int); -- it was told which scan
+create or replace function graphium_private._nearest(p_tenant_id uuid, p_dimensions int, p_query @extschema:vector@.vector, p_filter text, p_count int, out hits graphium_private.hit[], out path text)
+  language plpgsql stable parallel unsafe security invoker
 as $nearest$
 declare
-  v_hits graphium_private.hit[];
-  v_is_iterative boolean;
+  v_ef_search int;
 begin
-  if p_scan = 'hnsw' then
-    foreach v_is_iterative in array '{false,true}'::boolean[] loop
-      v_hits := array(select (n.statement_id, 1 - n.distance, 1 - n.distance, null, null)::graphium_private.hit
-                        from graphium_private._scan_hnsw(p_tenant_id, p_dimensions, p_query, p_filter, p_count, v_is_iterative) as n
-                       order by (1 - n.distance)::real desc, n.statement_id);
-      exit when cardinality(v_hits) >= p_count or 20 * cardinality(v_hits) < p_count;
-    end loop;
+  if p_count <= 100 then
+    path := 'hnsw, first look';
+    v_ef_search := greatest(graphium_private._setting('hnsw_ef_first')::int, 4 * p_count);
+    hits := graphium_private._walk_hnsw(p_tenant_id, p_dimensions, p_query, p_filter, v_ef_search, false, v_ef_search);
+    if 2 * cardinality(hits) >= 3 * p_count
+       and 1 - hits[1].similarity <= graphium_private._setting('hnsw_easy_ratio') * (1 - hits[cardinality(hits)].similarity) then
+      hits := hits[:p_count];
+      return;
+    end if;
+    v_ef_search := graphium_private._setting('hnsw_ef_hard');
+  else
+    v_ef_search := graphium_private._setting('hnsw_ef_search');
   end if;
-  if p_scan = 'exact' or cardinality(v_hits) < p_count then
-    v_hits := graphium_private._scan_exactly(p_tenant_id, p_query, p_filter, p_count);
+  path := 'hnsw, second look';
+  hits := graphium_private._walk_hnsw(p_tenant_id, p_dimensions, p_query, p_filter, p_count, false, v_ef_search);
+  if cardinality(hits) < p_count and 4 * cardinality(hits) >= p_count then
+    path := 'hnsw, read on';
+    hits := graphium_private._walk_hnsw(p_tenant_id, p_dimensions, p_query, p_filter, p_count, true, v_ef_search);
   end if;
-  return v_hits;
+  if cardinality(hits) < p_count then
+    path := 'exact, after hnsw';
+    hits := graphium_private._scan_exactly(p_tenant_id, p_query, p_filter, p_count);
+  end if;
 end
 $nearest$;
-comment on function graphium_private._nearest(uuid, int, @extschema:vector@.vector, text, text, int) is
-  'The nearest visible statements, best first, with their cosine similarity, by the given scan (exact, hnsw); exactly after all when the index returns too few.';
-revoke all on function graphium_private._nearest(uuid, int, @extschema:vector@.vector, text, text, int) from public;
+comment on function graphium_private._nearest(uuid, int, @extschema:vector@.vector, text, int) is
+  'The nearest visible statements, best first, with their cosine similarity, by the tenant''s index, or exactly after all when that returns too few; and which it was.';
+revoke all on function graphium_private._nearest(uuid, int, @extschema:vector@.vector, text, int) from public;
 
 create or replace function graphium_private._setting(p_name text) returns numeric
   language sql stable parallel safe security invoker
@@ -153,47 +180,69 @@ grant execute on function graphium_private._setting(text) to graphium_keeper;
 set local role graphium_keeper;
 
 -- Keeper-owned, for the counters are over rows that the caller may not see: it says which scan, and never how many.
-create or replace function graphium_private._choose_scan(p_tenant_id uuid, p_dimensions int, p_level text, p_ids uuid[]) returns text
+drop function if exists graphium_private._choose_scan(uuid, int, text, uuid[]); -- it did not look at times
+create or replace function graphium_private._choose_scan(p_tenant_id uuid, p_dimensions int, p_level text, p_ids uuid[], p_memory_types text[], p_since timestamptz, p_until timestamptz, out scan text, out reason text, out has_index boolean, out by_label boolean)
   language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
 as $choose_scan$
 declare
-  v_exact_max bigint;
+  v_index constant name := graphium_private._hnsw_index_name(p_tenant_id);
+  v_max bigint;
   v_admitted bigint;
 begin
-  if to_regclass('graphium.' || graphium_private._hnsw_index_name(p_tenant_id)) is null then
-    return 'exact'; -- most tenants, told at once
+  scan := 'exact';
+  has_index := false;
+  by_label := false;
+  if to_regclass('graphium.' || v_index) is null then
+    reason := 'the tenant has no index of its own'; -- most tenants, told at once
+    return;
   end if;
   if not exists (select from pg_catalog.pg_index i
                    join pg_catalog.pg_class c on c.oid = i.indexrelid
                    join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum = 1
-                  where c.relname = graphium_private._hnsw_index_name(p_tenant_id) and c.relnamespace = 'graphium'::regnamespace
+                  where c.relname = v_index and c.relnamespace = 'graphium'::regnamespace
                     and i.indisvalid and a.atttypmod = p_dimensions
                     and exists (select from pg_catalog.pg_depend d -- else it is one of before there was _indexed
                                  where (d.classid, d.objid) = ('pg_catalog.pg_class'::regclass, c.oid)
                                    and (d.refclassid, d.refobjid) = ('pg_catalog.pg_proc'::regclass, 'graphium_private._indexed'::regproc))) then
-    return 'exact';
+    reason := 'the tenant''s index is not valid, or not made for its vectors as they are now';
+    return;
   end if;
-  if p_level is null then
-    return 'hnsw';
-  end if;
+  has_index := true;
 
+  if num_nonnulls(p_memory_types, p_since, p_until) > 0 then
+    v_max := graphium_private._setting('exact_label_max');
+    execute format('select count(*) from (select from graphium.kg_embeddings r where r.tenant_id = %L::uuid and graphium_private._is_ours_to_read(r.tenant_id) %s limit %s) as e',
+                   p_tenant_id, graphium_private._write_filter('kg_embeddings', null, null, p_memory_types, null, p_since, p_until), v_max + 1) into v_admitted;
+    if v_admitted <= v_max then
+      reason := 'memory_types, since and until admit no more than exact_label_max vectors';
+      by_label := true;
+      return;
+    end if;
+  end if;
   -- Whole families are counted already; of genera and specimens, their families bound the number, and where that says
   -- too little they are counted up to the limit.
-  v_exact_max := graphium_private._setting('exact_scan_max');
-  select coalesce(sum(c.embeddings), 0) into v_admitted
-    from graphium_private.family_counters c
-   where c.tenant_id = p_tenant_id
-     and c.family_id in (select unnest(p_ids) where p_level = 'family'
-                         union all select g.family_id from graphium.dh_genera g where p_level = 'genus' and g.tenant_id = p_tenant_id and g.id = any (p_ids)
-                         union all select s.family_id from graphium.dh_specimens s where p_level = 'specimen' and s.tenant_id = p_tenant_id and s.id = any (p_ids));
-  if v_admitted > v_exact_max and p_level <> 'family' then
-    execute format('select count(*) from (select from graphium.kg_embeddings e where e.tenant_id = %L::uuid and e.%I = any (%L::uuid[]) limit %s) as e',
-                   p_tenant_id, p_level || '_id', p_ids, v_exact_max + 1) into v_admitted;
+  if p_level is not null then
+    v_max := graphium_private._setting('exact_scan_max');
+    select coalesce(sum(c.embeddings), 0) into v_admitted
+      from graphium_private.family_counters c
+     where c.tenant_id = p_tenant_id
+       and c.family_id in (select unnest(p_ids) where p_level = 'family'
+                           union all select g.family_id from graphium.dh_genera g where p_level = 'genus' and g.tenant_id = p_tenant_id and g.id = any (p_ids)
+                           union all select s.family_id from graphium.dh_specimens s where p_level = 'specimen' and s.tenant_id = p_tenant_id and s.id = any (p_ids));
+    if v_admitted > v_max and p_level <> 'family' then
+      execute format('select count(*) from (select from graphium.kg_embeddings e where e.tenant_id = %L::uuid and e.%I = any (%L::uuid[]) limit %s) as e',
+                     p_tenant_id, p_level || '_id', p_ids, v_max + 1) into v_admitted;
+    end if;
+    if v_admitted <= v_max then
+      reason := format('the filter by %s admits no more than exact_scan_max vectors', p_level);
+      return;
+    end if;
   end if;
-  return case when v_admitted > v_exact_max then 'hnsw' else 'exact' end;
+  scan := 'hnsw';
+  reason := 'the tenant has an index of its own, and no filter leaves few vectors';
 end
 $choose_scan$;
-comment on function graphium_private._choose_scan(uuid, int, text, uuid[]) is
+comment on function graphium_private._choose_scan(uuid, int, text, uuid[], text[], timestamptz, timestamptz) is
   'How a search by vector is to run: exact or hnsw. The reasons are in this file''s head.';
-revoke all on function graphium_private._choose_scan(uuid, int, text, uuid[]) from public;
-grant execute on function graphium_private._choose_scan(uuid, int, text, uuid[]) to graphium_owner;
+revoke all on function graphium_private._choose_scan(uuid, int, text, uuid[], text[], timestamptz, timestamptz) from public;
+grant execute on function graphium_private._choose_scan(uuid, int, text, uuid[], text[], timestamptz, timestamptz) to graphium_owner;

@@ -23,26 +23,43 @@
 --                                  match_count => 5, families => '{performance}', since => '2020-01-01');
 set local role graphium_owner;
 
+create or replace function graphium_private._pool(p_count int) returns int
+  language sql stable parallel safe security invoker
+  return least(greatest(4 * p_count, graphium_private._setting('fusion_pool')::int), 1000);
+comment on function graphium_private._pool(int) is 'How many candidates of either kind a search by vector and words ranks together.';
+revoke all on function graphium_private._pool(int) from public;
+
 -- The primary hits of a search by vector, by words, or both, best first.
 create or replace function graphium_private._search(p_tenant graphium.tenants, p_query @extschema:vector@.vector, p_words text[],
     p_level text, p_ids uuid[], p_memory_types text[], p_layer_kinds text[], p_since timestamptz, p_until timestamptz, p_min_similarity real, p_count int)
   returns graphium_private.hit[]
-  language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security invoker
 as $search$
 declare
+  v_is_filtered constant boolean := num_nonnulls(p_level, p_memory_types, p_layer_kinds, p_since, p_until) > 0;
+  v_filter text := '';
   v_weight double precision;
-  v_filter text;
+  v_choice record;
   v_pool int := p_count;
   v_near graphium_private.hit[];
   v_matched graphium_private.hit[];
 begin
   if p_query is not null and cardinality(p_words) > 0 then
-    v_pool := least(greatest(4 * p_count, graphium_private._setting('fusion_pool')::int), 1000);
+    v_pool := graphium_private._pool(p_count);
   end if;
   if p_query is not null then
-    v_near := graphium_private._nearest(p_tenant.id, p_tenant.dimensions, p_query,
-      graphium_private._write_filter('kg_embeddings', p_level, p_ids, p_memory_types, p_layer_kinds, p_since, p_until),
-      graphium_private._choose_scan(p_tenant.id, p_tenant.dimensions, p_level, p_ids), v_pool);
+    if v_is_filtered then
+      v_filter := graphium_private._write_filter('kg_embeddings', p_level, p_ids, p_memory_types, p_layer_kinds, p_since, p_until);
+    end if;
+    v_choice := graphium_private._choose_scan(p_tenant.id, p_tenant.dimensions, p_level, p_ids, p_memory_types, p_since, p_until);
+    if v_choice.by_label then
+      v_filter := v_filter || ' and graphium_private._is_ours_to_read(r.tenant_id)'; -- the condition of the index on type and time
+    end if;
+    if v_choice.scan = 'hnsw' then
+      v_near := (graphium_private._nearest(p_tenant.id, p_tenant.dimensions, p_query, v_filter, v_pool)).hits;
+    else
+      v_near := graphium_private._scan_exactly(p_tenant.id, p_query, v_filter, v_pool);
+    end if;
   end if;
   if cardinality(p_words) > 0 then
     v_matched := array(
@@ -94,14 +111,18 @@ create or replace function graphium.search_context(query_embedding @extschema:ve
 as $search_context$
 #variable_conflict use_column
 declare
-  v_tenant graphium.tenants := graphium_private._require_tenant();
+  v_caller constant record := graphium_private._remember_caller();
+  v_tenant constant graphium.tenants := v_caller.tenant;
+  v_tenant_id constant uuid := v_tenant.id;
   v_words text[] := case when query_text is null then '{}' else graphium_private._query_words(query_text) end;
   -- no cosine is beyond ±2, and a larger number is no real; NaN sorts above all numbers, so nothing matches it
   v_min_similarity real := case when min_similarity is not null then greatest(least(min_similarity, 2), -2) end;
-  v_taxa record;
+  v_level text;
+  v_ids uuid[];
   v_hits graphium_private.hit[];
   v_superseded uuid[] := '{}';
 begin
+  perform set_config('search_path', 'pg_catalog, pg_temp, pg_caller', true); -- believe what was remembered (020_identity.sql)
   if embedding_model is not null then
     perform graphium_private._require_model(v_tenant, embedding_model);
   end if;
@@ -118,18 +139,20 @@ begin
             graphium_private._require_between('symbiosis_count', symbiosis_count, 0, 1000);
   end if;
 
-  v_taxa := graphium_private._find_taxa(v_tenant.id, families, genera, specimens);
-  if (query_embedding is null and v_words = '{}') or v_taxa.ids = '{}' or memory_types = '{}' or layer_kinds = '{}' then
+  if num_nonnulls(families, genera, specimens) > 0 then
+    select t.level, t.ids into v_level, v_ids from graphium_private._find_taxa(v_tenant_id, families, genera, specimens) as t;
+  end if;
+  if (query_embedding is null and v_words = '{}') or v_ids = '{}' or memory_types = '{}' or layer_kinds = '{}' then
     return;
   end if;
 
-  v_hits := graphium_private._search(v_tenant, query_embedding, v_words, v_taxa.level, v_taxa.ids, memory_types, layer_kinds, since, until, v_min_similarity, match_count);
-  if v_hits <> '{}' and graphium_private._has_symbioses(v_tenant.id) then
+  v_hits := graphium_private._search(v_tenant, query_embedding, v_words, v_level, v_ids, memory_types, layer_kinds, since, until, v_min_similarity, match_count);
+  if v_caller.has_symbioses and v_hits <> '{}' then
     if follow_symbiosis and symbiosis_count > 0 then
-      v_hits := v_hits || graphium_private._follow_symbioses(v_tenant.id, array(select h.statement_id from unnest(v_hits) as h), query_embedding, v_words,
+      v_hits := v_hits || graphium_private._follow_symbioses(v_tenant_id, array(select h.statement_id from unnest(v_hits) as h), query_embedding, v_words,
         memory_types, layer_kinds, since, until, v_min_similarity, symbiosis_count);
     end if;
-    v_superseded := graphium_private._superseded(v_tenant.id, array(select h.statement_id from unnest(v_hits) as h));
+    v_superseded := graphium_private._superseded(v_tenant_id, array(select h.statement_id from unnest(v_hits) as h));
   end if;
 
   return query
@@ -137,10 +160,10 @@ begin
            h.similarity, h.score, h.symbiosis_id is not null, h.symbiosis_kind, h.symbiosis_id, s.id = any (v_superseded),
            s.access_count, s.required_scopes, s.occurred_at, s.created_at, s.source, s.position, s.metadata
       from unnest(v_hits) with ordinality as h(statement_id, similarity, score, symbiosis_id, symbiosis_kind, n)
-      join graphium.kg_statements s on s.tenant_id = v_tenant.id and s.id = h.statement_id
-      left join graphium.dh_families f on f.tenant_id = v_tenant.id and f.id = s.family_id
-      left join graphium.dh_genera g on g.tenant_id = v_tenant.id and g.id = s.genus_id
-      left join graphium.dh_specimens p on p.tenant_id = v_tenant.id and p.id = s.specimen_id
+      join graphium.kg_statements s on s.tenant_id = v_tenant_id and s.id = h.statement_id
+      left join graphium.dh_families f on f.tenant_id = v_tenant_id and f.id = s.family_id
+      left join graphium.dh_genera g on g.tenant_id = v_tenant_id and g.id = s.genus_id
+      left join graphium.dh_specimens p on p.tenant_id = v_tenant_id and p.id = s.specimen_id
      order by h.n;
 end
 $search_context$;

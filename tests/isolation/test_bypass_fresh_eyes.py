@@ -421,7 +421,8 @@ def test_no_index_that_callers_can_use_has_text_in_it(world: World) -> None:
              join pg_type t on t.oid = a.atttypid
             where k.n <= i.indnkeyatts and has_column_privilege('graphium_reader', i.indrelid, k.attnum::int2, 'select')
               and t.typname not in ('uuid', 'int4', 'int8')
-              and c.relname not in ('tenants', 'principals', 'scope_edits')"""
+              and coalesce(pg_get_expr(i.indpred, i.indrelid), '') !~ '_is_ours_to_read' -- below
+             and c.relname not in ('tenants', 'principals', 'scope_edits')"""
     ).fetchall()
     assert found == [("graphium.dh_symbioses_once", "kind", "text")]  # one of three words
 
@@ -691,6 +692,54 @@ def test_counters_tell_how_many_of_the_nearest_400_are_hidden(both: list[tuple[C
         for count in range(395, 401):
             search = f"select count(*) from graphium.search_context({{point}}, match_count => {count}, follow_symbiosis => false)"
             assert asks(reader, corpus, search) == ([count], 1 if count <= 400 - hidden else 2)
+
+
+def test_what_is_explained_of_a_search_is_the_same_with_and_without_hidden_rows(
+    world: World, both: list[tuple[Corpus, Attacker]]
+) -> None:
+    """Three of the nearest are hidden in one of the two; the thresholds lie between what a reader sees and what there is."""
+    for name in ("exact_scan_max", "exact_label_max"):
+        world.boss.execute("update graphium_private.settings set value = 401 where name = %s", [name])
+    told = []
+    for corpus, reader in both:
+        told.append([])
+        for more in (
+            "",
+            ", 'visible', 399",
+            ", match_count => 1000",
+            ", families => '{f}'",
+            ", specimens => '{nobody}'",
+            ", since => '2000-01-01'",
+        ):
+            told[-1] += reader.rows(
+                f"select part, path, replace(index_name, '{corpus.tenant_id.hex}', ''), reason, admitted from graphium.explain_search('{vector_text(POINT)}'{more})"
+            )
+    assert told[0] == told[1]
+    assert {(path, admitted) for _, path, _, _, admitted in told[0]} == {
+        ("hnsw", 400), ("postings", 400), ("exact or hnsw", 400), ("exact or hnsw", 0)}  # fmt: skip
+    with as_caller(world.admin, both[1][0].slug):  # it does depend on what is hidden
+        said = "select path, admitted from graphium.explain_search(%s, families => '{f}')"
+        assert world.admin.execute(said, [vector_text(POINT)]).fetchall() == [("hnsw, first look", 403)]
+    with as_caller(world.admin, both[0][0].slug):
+        assert world.admin.execute(said, [vector_text(POINT)]).fetchall() == [("exact", 400)]
+    for name, value in (("exact_scan_max", 100_000), ("exact_label_max", 15_000)):
+        world.boss.execute("update graphium_private.settings set value = %s where name = %s", [value, name])
+
+
+def test_nobody_reads_along_the_index_on_type_and_time(world: World, both: list[tuple[Corpus, Attacker]]) -> None:
+    """He would find out by halves when hidden things happened. (Our searches do read along it.)"""
+    corpus, reader = both[0]
+    query = f"explain select 1 from graphium.kg_embeddings r where tenant_id = '{corpus.tenant_id}' and memory_type = 'fact' and happened_at > now()"
+    ours = query + " and graphium_private._is_ours_to_read(tenant_id)"
+    reader.tries("set enable_seqscan = off")
+    plan = " ".join(reader.rows(query))
+    assert "kg_embeddings" in plan
+    assert "happened_at_idx" not in plan
+    assert reader.tries(ours) == "42501"
+    with world.boss.transaction(force_rollback=True):
+        world.boss.execute("set local role graphium_owner")
+        world.boss.execute("set local enable_seqscan = off")
+        assert "happened_at_idx" in " ".join(line for (line,) in world.boss.execute(ours.encode()))
 
 
 def test_searches_use_the_index_all_the_same(both: list[tuple[Corpus, Attacker]]) -> None:

@@ -258,6 +258,8 @@ def look(t: Transcript, ids: dict[str, UUID]) -> None:
         f"query_embedding => '{QUERY}', genera => '{{targets}}'",
     ):
         t(f"select * from graphium.search_context({arguments})")
+        if "min_similarity" not in arguments and "symbiosis_count" not in arguments:
+            t(f"select * from graphium.explain_search({arguments})")
     for count in (1, 2, 50):
         t("select * from graphium.search_families(%s, %s)", QUERY, count)
     for budget in (0, 6, 15, 40, 5000):

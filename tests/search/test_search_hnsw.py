@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -15,13 +16,19 @@ from tests.support.concurrency import in_thread, wait_until
 from tests.support.databases import Connection, Database, as_caller
 
 DIMENSIONS = 16
+LONG_AGO = datetime.datetime(2000, 1, 1, tzinfo=datetime.timezone.utc)
 ROWS = 4000
 
 
 @pytest.fixture(scope="module", autouse=True)
 def low_thresholds(boss: Connection) -> None:
     """So that a few thousand rows are many."""
-    for name, value in (("hnsw_min_embeddings", 1000), ("hnsw_drop_below", 500), ("exact_scan_max", 300)):
+    for name, value in (
+        ("hnsw_min_embeddings", 1000),
+        ("hnsw_drop_below", 500),
+        ("exact_scan_max", 300),
+        ("exact_label_max", 5),
+    ):
         boss.execute("update graphium_private.settings set value = %s where name = %s", [value, name])
 
 
@@ -118,6 +125,26 @@ def test_recall_and_path_without_filters(corpus: Corpus, app: Connection) -> Non
     assert right >= 0.99 * 500
 
 
+@pytest.mark.parametrize(("ratio", "looks"), [(0.75, [1, 1]), (0.5, [1, 2]), (0, [2, 2])])
+def test_a_query_about_what_is_there_looks_once_and_another_twice(
+    corpus: Corpus, app: Connection, boss: Connection, ratio: float, looks: list[int]
+) -> None:
+    """What decides is how much nearer the nearest of the first look is than the last: here worked out by brute force."""
+    row = corpus.rows[0].embedding
+    assert row is not None
+    boss.execute("update graphium_private.settings set value = %s where name = 'hnsw_easy_ratio'", [ratio])
+    try:
+        for side, look in zip((1, -1), looks, strict=True):  # near a row, or on the far side of all
+            query = (side * row + 0.1 * np.ones(DIMENSIONS)).astype(np.float32)
+            right = [s for _, s in corpus.nearest(query, ("hr", "board"))[:40]]
+            assert (1 - right[0] <= ratio * (1 - right[-1])) == (look == 1)
+            hits, scans = searched(app, corpus, ["hr", "board"], query_embedding=query, match_count=10)
+            assert scans == look
+            assert [h.similarity for h in hits] == pytest.approx(right[:10], abs=1e-6)
+    finally:
+        boss.execute("update graphium_private.settings set value = 0.75 where name = 'hnsw_easy_ratio'")
+
+
 @pytest.mark.parametrize(
     ("filters", "path"),
     [
@@ -129,17 +156,57 @@ def test_recall_and_path_without_filters(corpus: Corpus, app: Connection) -> Non
         ({"specimens": ["specimen4"], "families": ["family1"]}, "exact"),  # 200 of a family of 1,000: counted
         ({"specimens": ["specimen4"], "families": ["family0"]}, "hnsw"),  # 400
         ({"memory_types": ["fact"]}, "hnsw"),
+        ({"since": LONG_AGO}, "hnsw"),
+        ({"since": LONG_AGO, "until": LONG_AGO + datetime.timedelta(days=1)}, "exact"),
     ],
     ids=str,
 )
-def test_which_scan_a_filter_takes(corpus: Corpus, app: Connection, filters: dict[str, Any], path: str) -> None:
+def test_which_scan_a_filter_takes(
+    corpus: Corpus, app: Connection, admin: Connection, filters: dict[str, Any], path: str
+) -> None:
     query = np.ones(DIMENSIONS, dtype=np.float32)
     hits, scans = searched(app, corpus, query_embedding=query, match_count=5, **filters)
     assert (scans > 0) == (path == "hnsw")
     expected = corpus.nearest(query, (), lambda r: r.family in filters.get("families", [r.family])
         and r.genus in filters.get("genera", [r.genus]) and r.specimen in filters.get("specimens", [r.specimen])
         and r.memory_type in filters.get("memory_types", [r.memory_type]))  # fmt: skip
+    if "until" in filters:
+        expected = []
     assert [h.statement_id for h in hits] == [id for id, _ in expected[:5]]
+
+    with as_caller(app, corpus.slug):
+        [told] = read(app, "explain_search", query_embedding=query, match_count=5, **filters)
+    assert told.admitted == len(expected)
+    assert told.path == ("exact or hnsw" if filters else "hnsw")
+    assert told.index_name == index_of(corpus)
+    with as_caller(admin, corpus.slug):
+        [told] = read(admin, "explain_search", query_embedding=query, match_count=5, **filters)
+    assert told.path.split(",")[0] == path
+    assert told.index_name == (index_of(corpus) if path == "hnsw" else None)
+
+
+def test_the_paths_that_are_explained_to_an_admin(corpus: Corpus, admin: Connection) -> None:
+    query = np.ones(DIMENSIONS, dtype=np.float32)
+    row = corpus.rows[0].embedding
+    assert row is not None
+    said = {}
+    with as_caller(admin, corpus.slug):
+        for arguments in (
+            {"query_embedding": row},
+            {"query_embedding": query, "match_count": 200},
+            {"query_embedding": query, "memory_types": ["decision"], "match_count": 20},
+            {"query_text": "statement"},
+        ):
+            [told] = read(admin, "explain_search", **arguments)
+            said[told.path] = (told.part, told.reason, told.admitted)
+    plain = "the tenant has an index of its own, and no filter leaves few vectors"
+    decisions = sum(r.memory_type == "decision" for r in corpus.rows)
+    assert said == {
+        "hnsw, first look": ("vector", plain, ROWS),
+        "hnsw, second look": ("vector", plain, ROWS),
+        "exact, after hnsw": ("vector", plain, decisions),
+        "postings": ("words", "1 distinct words, each looked up under every scope that the caller holds", ROWS),
+    }
 
 
 def test_too_few_from_the_index_are_made_up_exactly(corpus: Corpus, app: Connection) -> None:
@@ -147,7 +214,7 @@ def test_too_few_from_the_index_are_made_up_exactly(corpus: Corpus, app: Connect
     query = np.ones(DIMENSIONS, dtype=np.float32)
     rare = corpus.nearest(query, (), lambda r: r.memory_type == "decision")
     hits, scans = searched(app, corpus, query_embedding=query, match_count=20, memory_types=["decision"])
-    assert scans == 1
+    assert scans == 2  # near, and further; not to the end of the index
     assert 5 < len(rare) < 20
     assert [h.statement_id for h in hits] == [id for id, _ in rare]
 
@@ -176,7 +243,7 @@ def test_rows_hidden_from_the_caller_cost_nobody_a_hit(
     corpus.plant(*own)
     assert maintain(maintainer) == ["create index"]
     hits, scans = searched(app, corpus, query_embedding=query, match_count=12)
-    assert scans == 1
+    assert scans == 2
     assert [h.statement_id for h in hits] == [id for id, _ in corpus.nearest(query, ())]
 
 
@@ -380,7 +447,7 @@ class TestMaintenance:
             assert half.slug in planned
             assert huge.slug not in planned
             maintain(maintainer)
-            for corpus, dimensions, index_scans in ((half, 2048, 1), (huge, 4096, 0)):
+            for corpus, dimensions, index_scans in ((half, 2048, 2), (huge, 4096, 0)):  # random ones are no easy query
                 query = random.normal(size=dimensions).astype(np.float32)
                 hits, scans = searched(app, corpus, query_embedding=query, match_count=5)
                 assert scans == index_scans
@@ -394,4 +461,4 @@ class TestMaintenance:
 
 def test_the_choice_is_no_ones_to_ask(shared: Database, app: Connection) -> None:
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        app.execute("select graphium_private._choose_scan(gen_random_uuid(), 3, null, null)")
+        app.execute("select graphium_private._choose_scan(gen_random_uuid(), 3, null, null, null, null)")
