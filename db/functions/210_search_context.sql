@@ -111,8 +111,7 @@ create or replace function graphium.search_context(query_embedding @extschema:ve
 as $search_context$
 #variable_conflict use_column
 declare
-  v_caller constant record := graphium_private._remember_caller();
-  v_tenant constant graphium.tenants := v_caller.tenant;
+  v_tenant constant graphium.tenants := graphium_private._require_tenant();
   v_tenant_id constant uuid := v_tenant.id;
   v_words text[] := case when query_text is null then '{}' else graphium_private._query_words(query_text) end;
   -- no cosine is beyond ±2, and a larger number is no real; NaN sorts above all numbers, so nothing matches it
@@ -122,7 +121,6 @@ declare
   v_hits graphium_private.hit[];
   v_superseded uuid[] := '{}';
 begin
-  perform set_config('search_path', 'pg_catalog, pg_temp, pg_caller', true); -- believe what was remembered (020_identity.sql)
   if embedding_model is not null then
     perform graphium_private._require_model(v_tenant, embedding_model);
   end if;
@@ -147,7 +145,7 @@ begin
   end if;
 
   v_hits := graphium_private._search(v_tenant, query_embedding, v_words, v_level, v_ids, memory_types, layer_kinds, since, until, v_min_similarity, match_count);
-  if v_caller.has_symbioses and v_hits <> '{}' then
+  if v_hits <> '{}' and graphium_private._has_symbioses(v_tenant_id) then
     if follow_symbiosis and symbiosis_count > 0 then
       v_hits := v_hits || graphium_private._follow_symbioses(v_tenant_id, array(select h.statement_id from unnest(v_hits) as h), query_embedding, v_words,
         memory_types, layer_kinds, since, until, v_min_similarity, symbiosis_count);

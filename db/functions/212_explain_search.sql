@@ -22,15 +22,13 @@ as $explain_search$
 -- @plpgsql_check_options: security_warnings = off
 -- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)
 declare
-  v_tenant constant graphium.tenants := (graphium_private._remember_caller()).tenant;
+  v_tenant constant graphium.tenants := graphium_private._require_tenant();
   v_words constant text[] := case when query_text is null then '{}' else graphium_private._query_words(query_text) end;
-  v_sees_all boolean;
+  v_sees_all constant boolean := graphium_private.caller_scopes() is null;
   v_taxa record;
   v_choice record;
   v_filter text;
 begin
-  perform set_config('search_path', 'pg_catalog, pg_temp, pg_caller', true); -- believe what was remembered (020_identity.sql)
-  v_sees_all := graphium_private.caller_scopes() is null;
   perform graphium_private._require_model(v_tenant, embedding_model), graphium_private._require_between('match_count', match_count, 1, 1000);
   if query_embedding is not null then
     perform graphium_private._require_comparable(query_embedding, v_tenant.dimensions, v_tenant.embedding_model, 'query_embedding');
