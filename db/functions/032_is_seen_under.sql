@@ -1,10 +1,11 @@
 -- For db/policies/040_order.sql, beside is_seen() (031): rows that have no audience of their own follow another row. Keeper-owned,
 -- because a policy's sub-select on that row would be put after conditions of the caller's own, and inside a function of his
--- it would be the tables' policies again. Callers cannot name it; it asks about the tenant and the scopes that the policy gives it.
+-- it would be the tables' policies again. Callers cannot name it; it asks about the tenant and the scopes that the policy gives it. Plans that a
+-- client has printed would have ids of hidden rows in them.
 set local role graphium_keeper;
 
 create or replace function graphium_private.is_seen_under(tenant_id uuid, family_id uuid, specimen_id uuid, statement_id uuid, caller_tenant_id uuid, caller_scopes text[]) returns boolean
-  language plpgsql stable parallel safe security definer cost 1e-30 set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel safe security definer cost 1e-30 set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $is_seen_under$
 begin
   return tenant_id = caller_tenant_id

@@ -351,6 +351,22 @@ def test_printed_plans_and_sorts_are_the_same_whatever_is_hidden(world: World, w
     arranged(any("sort" in part for part in more))
 
 
+@pytest.mark.parametrize("table", ["kg_statement_variants", "dh_genera", "dh_symbioses", "kg_statements"])
+def test_plans_of_policies_have_no_hidden_id(world: World, table: str) -> None:
+    reader = world.attacker("reader")
+    reader.tries("set client_min_messages = log", "set debug_print_plan = on", "set debug_pretty_print = off")
+    for _ in range(2):
+        reader.rows(f"select count(*) from graphium.{table}")
+    arranged(any("plan:" in line for line in reader.heard))
+    hidden = world.boss.execute(
+        "select id from graphium.kg_statements where 'hr' = any (required_scopes)"
+        " union all select id from graphium.dh_families where 'hr' = any (required_scopes)"
+    ).fetchall()
+    for (id,) in hidden:
+        spelled = " ".join(str(int.from_bytes(bytes([byte]), "little", signed=True)) for byte in id.bytes)
+        assert not any(spelled in line for line in reader.heard)
+
+
 # The indexes whose order a caller could read along. EXPLAIN (ANALYZE) counts what the policies take away before a row of his.
 ALONG = "set enable_seqscan = off; set enable_bitmapscan = off; set enable_sort = off; set enable_incremental_sort = off; set enable_indexonlyscan = off"
 BETWEEN = {  # a row that he plants in front of what is hidden, one behind it, how he reads up to it, and the index that would tell
