@@ -2,7 +2,7 @@
 -- pg_restore and pg_upgrade, which do not keep it, and whenever `graphium doctor` says so. `graphium migrate --bootstrap` prints
 -- it after bootstrap.sql. It is a file by itself because it changes what the planner is told of PostgreSQL's own functions, in
 -- this database: read docs/decisions/0060, and leave it out where only applications connect, or where the database is not
--- Graphium's alone and others index texts under policies.
+-- Graphium's alone and others index texts under policies, or look into pg_locks without being members of pg_monitor.
 --
 -- 1. Under row-level security, PostgreSQL lets a condition of the caller's look at hidden rows too when its function is marked
 -- leakproof, and EXPLAIN then tells how many rows met it: with `<` on texts, one finds out a hidden name letter by letter.
@@ -29,6 +29,10 @@ begin
    where oid in ('pg_catalog.uuid_eq(uuid, uuid)'::regprocedure, to_regprocedure('graphium_private.is_seen(uuid, text[], uuid, text[])'),
                  to_regprocedure('graphium_private.is_seen_under(uuid, uuid, uuid, uuid, uuid, text[])'))
      and procost <> 0;
+  -- 3. Under SERIALIZABLE a transaction marks each row and index page that it has read, hidden ones too, and pg_locks shows the
+  -- marks to everybody: whose vector is nearer than the nearest that he sees, or on which page a source that he guesses would be.
+  revoke execute on function pg_catalog.pg_lock_status() from public;
+  grant execute on function pg_catalog.pg_lock_status() to pg_monitor, graphium_owner, graphium_keeper;
 exception when insufficient_privilege then
   raise warning 'not hardened, and EXPLAIN tells readers of hidden texts: only a superuser may change what the planner knows of PostgreSQL''s functions (docs/security.md, residual risks)';
 end

@@ -58,6 +58,10 @@ as $check_cypher_grants$
     from pg_proc p
    where p.oid in ('pg_catalog.uuid_eq(uuid, uuid)'::regprocedure, 'graphium_private.is_seen(uuid, text[], uuid, text[])'::regprocedure,
                    'graphium_private.is_seen_under(uuid, uuid, uuid, uuid, uuid, text[])'::regprocedure) and p.procost <> 0
+  union all
+  select 'everybody sees in it which hidden rows a SERIALIZABLE transaction has read', 'pg_lock_status()'
+    from pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) as a
+   where p.oid = 'pg_catalog.pg_lock_status()'::regprocedure and a.grantee = 0
   order by 1, 2
 $check_cypher_grants$;
 comment on function graphium_private._check_cypher_grants() is

@@ -233,14 +233,16 @@ def _lock(conn: Connection, wait: float) -> Iterator[None]:
     deadline = time.monotonic() + wait
     while conn.execute("select pg_try_advisory_lock(%s)", [DEPLOY_LOCK]).fetchone() != (True,):
         if time.monotonic() > deadline:
-            # Any login may take it, so say who did.
-            [holder] = conn.execute(
-                "select string_agg(a.usename || ', process ' || l.pid, '; ')"
-                "  from pg_locks l join pg_stat_activity a on a.pid = l.pid and a.datname = current_database()"
-                " where l.locktype = 'advisory' and l.granted and l.database = a.datid and l.objsubid = 1"
-                " and (l.classid::bigint << 32) + l.objid::bigint = %s",
-                [DEPLOY_LOCK],
-            ).fetchone() or [None]
+            # Any login may take it, so say who did; as the owner, whom hardening.sql lets see locks.
+            with conn.transaction():
+                _as_owner(conn)
+                [holder] = conn.execute(
+                    "select string_agg(a.usename || ', process ' || l.pid, '; ')"
+                    "  from pg_locks l join pg_stat_activity a on a.pid = l.pid and a.datname = current_database()"
+                    " where l.locktype = 'advisory' and l.granted and l.database = a.datid and l.objsubid = 1"
+                    " and (l.classid::bigint << 32) + l.objid::bigint = %s",
+                    [DEPLOY_LOCK],
+                ).fetchone() or [None]
             raise DeployError(
                 f"another deploy has held the lock for {wait:.0f} s: {holder}."
                 " If it is no deploy, end it with pg_terminate_backend()."

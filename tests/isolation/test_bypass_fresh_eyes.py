@@ -367,6 +367,21 @@ def test_plans_of_policies_have_no_hidden_id(world: World, table: str) -> None:
         assert not any(spelled in line for line in reader.heard)
 
 
+@pytest.mark.parametrize("login", ["principal", "reader", "builder", "stranger"])
+def test_nobody_sees_which_rows_a_serializable_transaction_has_read(world: World, login: str) -> None:
+    attacker = world.attacker(login)
+    attacker.tries("begin isolation level serializable", "select * from graphium.search_context('[3, 2, 1]')")
+    attacker.tries("rollback", "begin isolation level serializable", "select count(*) from graphium.kg_statements")
+    assert attacker.tries("select relation, page, tuple from pg_locks where mode = 'SIReadLock'") in ("42501", "25P02")
+    attacker.tries("rollback")
+    assert attacker.tries("select from pg_lock_status()") == "42501"
+    with world.boss.transaction(force_rollback=True):  # they are there, and maintenance sees locks
+        world.boss.execute("set transaction isolation level serializable")
+        world.boss.execute("select count(*) from graphium.kg_statements")
+        world.boss.execute("set local role graphium_keeper")
+        arranged(world.boss.execute("select from pg_locks where mode = 'SIReadLock'").rowcount)
+
+
 # The indexes whose order a caller could read along. EXPLAIN (ANALYZE) counts what the policies take away before a row of his.
 ALONG = "set enable_seqscan = off; set enable_bitmapscan = off; set enable_sort = off; set enable_incremental_sort = off; set enable_indexonlyscan = off"
 BETWEEN = {  # a row that he plants in front of what is hidden, one behind it, how he reads up to it, and the index that would tell
