@@ -55,7 +55,9 @@ _COMMANDS = {  # for the functions that the database's hints name
 }
 _NOT_DEPLOYED = ("42883", "3F000", "42P01")  # no such function, schema, table
 _FUNCTION = re.compile(r"(graphium\.\w+)\([^)]*\)")
-_WRITES = re.compile(r"permission denied for function (ingest|forget|set_(many_)?required)_(context|scopes)$")
+_WRITES = re.compile(
+    r"permission denied for function (ingest_context|ingest_many|forget_context|set_(many_)?required_scopes)$"
+)
 _DENIED = ("42501", "28000", "28P01")
 
 

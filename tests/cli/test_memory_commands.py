@@ -132,7 +132,7 @@ def test_a_principal_who_only_reads_is_told_who_can_let_him_write(
     ran = run("ingest", "--dsn", db.dsn(login), "--jsonl", "-", stdin=json.dumps(LINES[0]))
     assert ran.code == 4
     assert ran.err == (
-        "Error: permission denied for function ingest_context\n"
+        "Error: permission denied for function ingest_many\n"
         "Hint: This login only reads: an administrator binds it for writing (`graphium principal add` without"
         " --read-only).\n"
     )
