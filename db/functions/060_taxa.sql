@@ -3,44 +3,10 @@
 -- writing under it would write where the caller may not look. That such a name exists is the one thing this reveals.
 set local role graphium_owner;
 
--- Returns the family locked. Another session may be making, deleting, renaming or hiding the same family: `on conflict`
--- waits for the first, and whoever gets the lock looks once more whether that is still the family of that name.
-create or replace function graphium_private._lock_or_make_family(p_tenant_id uuid, p_name text, p_scopes text[]) returns uuid
-  language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
-as $lock_or_make_family$
-declare
-  v_id uuid;
-begin
-  loop -- each further turn means that somebody else committed a change of this family
-    select f.id into v_id from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = any (graphium_private._ids_named(p_tenant_id, 'family', null, array[p_name]));
-    if v_id is null then
-      -- the foreign key's own lock, taken first: if the tenant is being dropped, this waits and then says so
-      perform from graphium.tenants t where t.id = p_tenant_id for key share;
-      perform graphium_private._require_caller();
-      perform graphium_private._require_held(p_scopes, 'required_scopes');
-      insert into graphium.dh_families (tenant_id, id, name, required_scopes)
-      values (p_tenant_id, graphium_private.new_id(), p_name, p_scopes)
-      on conflict do nothing
-      returning id into v_id;
-    end if;
-    if v_id is not null then
-      perform graphium_private._lock_families(p_tenant_id, array[v_id]);
-      exit when exists (select from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = v_id and f.name = p_name);
-    elsif graphium_private._ids_named(p_tenant_id, 'family', null, array[p_name]) <> '{}'
-          and not exists (select from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = any (graphium_private._ids_named(p_tenant_id, 'family', null, array[p_name]))) then
-      perform graphium_private._raise_error('MG006', format('family: the name "%s" belongs to a family that the caller may not see', p_name),
-        'Choose another name, or ask an administrator for one of its scopes.');
-    end if;
-  end loop;
-  return v_id;
-end
-$lock_or_make_family$;
-comment on function graphium_private._lock_or_make_family(uuid, text, text[]) is 'Id of the family of that name, made when new (born with these scopes), and locked.';
-revoke all on function graphium_private._lock_or_make_family(uuid, text, text[]) from public;
-
--- The same for several: new ones are made in the order of their names and all are locked in the order of their ids, so two
--- sessions wait for each other, but never both.
-create or replace function graphium_private._lock_or_make_families(p_tenant_id uuid, p_names text[], p_scopes text[]) returns void
+-- Returns the families locked: new ones are made in the order of their names and all are locked in the order of their ids, so two
+-- sessions wait for each other, but never both. Another session may be making, deleting, renaming or hiding the same family: `on
+-- conflict` waits for the first, and whoever gets the locks looks once more whether those are still the families of these names.
+create or replace function graphium_private._lock_or_make_families(p_tenant_id uuid, p_names text[], p_scopes text[]) returns uuid[]
   language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $lock_or_make_families$
 declare
@@ -48,12 +14,13 @@ declare
   v_hidden text;
   v_ids uuid[];
 begin
-  loop
+  loop -- each further turn means that somebody else committed a change of one of them
     v_ids := graphium_private._ids_named(p_tenant_id, 'family', null, p_names);
     v_new := array(select n.name from (select unnest(p_names) as name
                                        except select f.name from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = any (v_ids)) as n
                     order by n.name collate "C");
     if v_new <> '{}' then
+      -- the foreign key's own lock, taken first: if the tenant is being dropped, this waits and then says so
       perform from graphium.tenants t where t.id = p_tenant_id for key share;
       perform graphium_private._require_caller();
       perform graphium_private._require_held(p_scopes, 'required_scopes');
@@ -72,16 +39,17 @@ begin
         perform graphium_private._raise_error('MG006', format('family: the name "%s" belongs to a family that the caller may not see', v_hidden),
           'Choose another name, or ask an administrator for one of its scopes.');
       end if;
+      v_ids := graphium_private._ids_named(p_tenant_id, 'family', null, p_names);
+      v_ids := array(select f.id from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = any (v_ids));
     end if;
-    v_ids := graphium_private._ids_named(p_tenant_id, 'family', null, p_names);
-    v_ids := array(select f.id from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = any (v_ids));
     perform graphium_private._lock_families(p_tenant_id, v_ids);
     exit when (select count(*) from graphium.dh_families f
                 where f.tenant_id = p_tenant_id and f.id = any (v_ids) and f.name = any (p_names)) = coalesce(cardinality(p_names), 0);
   end loop;
+  return v_ids;
 end
 $lock_or_make_families$;
-comment on function graphium_private._lock_or_make_families(uuid, text[], text[]) is 'Makes those of these (distinct) families that are new, born with these scopes, and locks all.';
+comment on function graphium_private._lock_or_make_families(uuid, text[], text[]) is 'Ids of the families of these (distinct) names, in no order, made when new (born with these scopes), and locked.';
 revoke all on function graphium_private._lock_or_make_families(uuid, text[], text[]) from public;
 
 -- The family's lock, held by every caller of the next two, makes look-then-insert safe against other ingests; an admin's
