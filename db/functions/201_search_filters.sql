@@ -5,7 +5,7 @@ set local role graphium_owner;
 -- Family, genus and specimen determine each other upwards, so the narrowest level that is named decides alone: its ids
 -- are those whose parents have the other names. level is NULL when nothing is named.
 create or replace function graphium_private._find_taxa(p_tenant_id uuid, p_families text[], p_genera text[], p_specimens text[], out level text, out ids uuid[])
-  language plpgsql stable parallel safe security invoker
+  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $find_taxa$
 declare
   v_named uuid[];

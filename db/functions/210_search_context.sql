@@ -33,7 +33,7 @@ revoke all on function graphium_private._pool(int) from public;
 create or replace function graphium_private._search(p_tenant graphium.tenants, p_query @extschema:vector@.vector, p_words text[],
     p_level text, p_ids uuid[], p_memory_types text[], p_layer_kinds text[], p_since timestamptz, p_until timestamptz, p_min_similarity real, p_count int)
   returns graphium_private.hit[]
-  language plpgsql stable parallel unsafe security invoker
+  language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $search$
 declare
   v_is_filtered constant boolean := num_nonnulls(p_level, p_memory_types, p_layer_kinds, p_since, p_until) > 0;

@@ -5,8 +5,9 @@
 -- spared it. Its two conditions:
 --   is true        the row's tenant is the caller's. uuid_eq costs nothing (hardening.sql), and among equals policies come first:
 --                  nothing goes before it. (Without `is true` the planner would put it after those that cost as much.)
---   is_seen()      the whole rule, is_seen_under() for what follows another row. It costs next to nothing (030_audience.sql), so that only conditions that cost nothing (`x is
---                  null`, `jsonb[x] is null`) go before it; and all does, where nobody could set uuid_eq's cost. 1 microsecond a row.
+--   is_seen()      the whole rule, is_seen_under() for what follows another row. They cost next to nothing (031, 032), so that only
+--                  conditions that cost nothing (`x is null`, `jsonb[x] is null`) go before them; and all do, where nobody could
+--                  set uuid_eq's cost. is_seen() takes 1 microsecond a row.
 -- What is left is what one guesses about hidden rows of one's own tenant: docs/security.md, "Plans and statistics".
 set local role graphium_owner;
 
