@@ -551,6 +551,7 @@ def test_a_call_that_is_cancelled_says_nothing_hidden(world: World) -> None:
 # ------------------------------------------------------------------------------------------ the index of a large tenant
 numbers = itertools.count(1)
 POINT = np.random.default_rng(5).normal(size=8)
+SET = "update graphium_private.settings set value = %s where name = %s"
 
 
 @pytest.fixture(scope="module")
@@ -558,7 +559,7 @@ def corpora(world: World) -> Callable[[int], tuple[Corpus, Attacker]]:
     """Tenants with an index, with some rows at POINT that are for the board; and a principal of each who is not on it."""
     db = world.db
     for name, value in (("hnsw_min_embeddings", 300), ("hnsw_drop_below", 100)):
-        world.boss.execute("update graphium_private.settings set value = %s where name = %s", [value, name])
+        world.boss.execute(SET, [value, name])
     login = db.login("graphium_admin")
     world.boss.execute(f"grant graphium_owner to {db.cluster.role(login)} with inherit false, set true".encode())
     admin = db.connect(login)
@@ -718,20 +719,35 @@ def test_reading_along_an_index_would_say_it(
     assert found == [[1], []]
 
 
-def test_counters_tell_how_many_of_the_nearest_400_are_hidden(both: list[tuple[Corpus, Attacker]]) -> None:
-    """As docs/side-channels.md says: 400 are visible in one tenant; in the other, three of the nearest 400 are not."""
-    for (corpus, reader), hidden in zip(both, (0, 3), strict=True):
-        for count in range(395, 401):
-            search = f"select count(*) from graphium.search_context({{point}}, match_count => {count}, follow_symbiosis => false)"
-            assert asks(reader, corpus, search) == ([count], 1 if count <= 400 - hidden else 2)
+SEARCH = "select count(*) from graphium.search_context({{point}}, match_count => {}, follow_symbiosis => false)"
 
 
-def test_what_is_explained_of_a_search_is_the_same_with_and_without_hidden_rows(
+def test_a_principal_searches_exactly_for_along_the_index_counters_tell(
     world: World, both: list[tuple[Corpus, Attacker]]
 ) -> None:
+    """400 are visible in one tenant; in the other, three of the nearest 400 are not, and the index would be read twice."""
+    for is_along, told in ((0, (0, 0)), (1, (1, 2))):
+        world.boss.execute(SET, [is_along, "principals_use_hnsw"])
+        for (corpus, reader), at_the_limit in zip(both, told, strict=True):
+            for count in range(395, 401):
+                scans = at_the_limit if count > 397 else told[0]
+                assert asks(reader, corpus, SEARCH.format(count)) == ([count], scans)
+    world.boss.execute(SET, [0, "principals_use_hnsw"])
+
+
+@pytest.mark.parametrize(
+    ("is_along", "paths"),
+    [
+        (0, {("exact", 400), ("postings", 400), ("exact", 0)}),
+        (1, {("hnsw", 400), ("postings", 400), ("exact or hnsw", 400), ("exact or hnsw", 0)}),
+    ],
+)
+def test_what_is_explained_of_a_search_is_the_same_with_and_without_hidden_rows(
+    world: World, both: list[tuple[Corpus, Attacker]], is_along: int, paths: set[tuple[str, int]]
+) -> None:
     """Three of the nearest are hidden in one of the two; the thresholds lie between what a reader sees and what there is."""
-    for name in ("exact_scan_max", "exact_label_max"):
-        world.boss.execute("update graphium_private.settings set value = 401 where name = %s", [name])
+    for name, value in (("exact_scan_max", 401), ("exact_label_max", 401), ("principals_use_hnsw", is_along)):
+        world.boss.execute(SET, [value, name])
     told = []
     for corpus, reader in both:
         told.append([])
@@ -747,15 +763,14 @@ def test_what_is_explained_of_a_search_is_the_same_with_and_without_hidden_rows(
                 f"select part, path, replace(index_name, '{corpus.tenant_id.hex}', ''), reason, admitted from graphium.explain_search('{vector_text(POINT)}'{more})"
             )
     assert told[0] == told[1]
-    assert {(path, admitted) for _, path, _, _, admitted in told[0]} == {
-        ("hnsw", 400), ("postings", 400), ("exact or hnsw", 400), ("exact or hnsw", 0)}  # fmt: skip
+    assert {(path, admitted) for _, path, _, _, admitted in told[0]} == paths
     with as_caller(world.admin, both[1][0].slug):  # it does depend on what is hidden
         said = "select path, admitted from graphium.explain_search(%s, families => '{f}')"
         assert world.admin.execute(said, [vector_text(POINT)]).fetchall() == [("hnsw, first look", 403)]
     with as_caller(world.admin, both[0][0].slug):
         assert world.admin.execute(said, [vector_text(POINT)]).fetchall() == [("exact", 400)]
-    for name, value in (("exact_scan_max", 100_000), ("exact_label_max", 15_000)):
-        world.boss.execute("update graphium_private.settings set value = %s where name = %s", [value, name])
+    for name, value in (("exact_scan_max", 100_000), ("exact_label_max", 15_000), ("principals_use_hnsw", 0)):
+        world.boss.execute(SET, [value, name])
 
 
 def test_nobody_reads_along_the_index_on_type_and_time(world: World, both: list[tuple[Corpus, Attacker]]) -> None:
@@ -774,7 +789,16 @@ def test_nobody_reads_along_the_index_on_type_and_time(world: World, both: list[
         assert "happened_at_idx" in " ".join(line for (line,) in world.boss.execute(ours.encode()))
 
 
-def test_searches_use_the_index_all_the_same(both: list[tuple[Corpus, Attacker]]) -> None:
+@pytest.fixture
+def along_the_index(world: World) -> Iterator[None]:
+    world.boss.execute(SET, [1, "principals_use_hnsw"])
+    yield
+    world.boss.execute(SET, [0, "principals_use_hnsw"])
+
+
+def test_searches_use_the_index_where_a_dba_lets_them(
+    along_the_index: None, both: list[tuple[Corpus, Attacker]]
+) -> None:
     for corpus, reader in both:
         assert asks(reader, corpus, "select count(*) from graphium.search_context({point}, match_count => 20)") == (
             [20],
@@ -794,9 +818,11 @@ def test_searches_use_the_index_all_the_same(both: list[tuple[Corpus, Attacker]]
         "plan_cache_mode = force_generic_plan; set debug_parallel_query = on",
     ],
 )
+@pytest.mark.parametrize("is_along", [0, 1])
 def test_the_callers_settings_do_not_change_what_a_search_finds(
-    alone_and_not: list[tuple[Corpus, Attacker]], settings: str
+    world: World, alone_and_not: list[tuple[Corpus, Attacker]], settings: str, is_along: int
 ) -> None:
+    world.boss.execute(SET, [is_along, "principals_use_hnsw"])
     for _, reader in alone_and_not:
         reader.reset()
         call = f"select content, similarity from graphium.search_context(query_embedding => '{vector_text(POINT)}', match_count => 20)"
@@ -804,6 +830,7 @@ def test_the_callers_settings_do_not_change_what_a_search_finds(
         reader.tries("select '[1]'::vector", *f"set {settings}".split("; "))
         assert reader.rows(call) == usual
         assert len(usual) == 20
+    world.boss.execute(SET, [0, "principals_use_hnsw"])
 
 
 # ------------------------------------------------------------------------------------------ ending the server
