@@ -30,7 +30,7 @@ test-pg17: venv
 # Writes docs/benchmarks.md and its plots; bench-quick writes small ones into build/, in three minutes.
 bench bench-quick: venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
-	nice -n 10 $(BIN)/python -m benchmarks $(if $(filter bench-quick,$@),--quick) $(if $(ROWS),--only $(ROWS))
+	nice -n 10 $(BIN)/python -m benchmarks $(if $(filter bench-quick,$@),--quick) $(if $(ROWS),--only $(ROWS)) $(if $(SIZES),--sizes $(SIZES))
 
 # Beside LangGraph's PostgresStore and a table by hand; LangGraph has an environment of its own.
 OTHERS := build/others-venv

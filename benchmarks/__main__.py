@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import time
 from pathlib import Path
 
@@ -26,11 +27,14 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="+", choices=MODULES, metavar="ROW", help=f"only these rows: {', '.join(MODULES)}"
     )
+    parser.add_argument("--sizes", nargs="+", type=int, metavar="N", help="of the tenant of the row growth")
     parser.add_argument(
         "--page", type=Path, help="where to write; default: docs/benchmarks.md, with --quick build/benchmarks.md"
     )
     arguments = parser.parse_args()
     sizes = QUICK if arguments.quick else FULL
+    if arguments.sizes:
+        sizes = dataclasses.replace(sizes, growth=tuple(arguments.sizes))
     page = arguments.page or ROOT / ("build" if arguments.quick else "docs") / "benchmarks.md"
 
     with Server.running() as server:

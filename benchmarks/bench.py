@@ -136,17 +136,20 @@ class Sizes:
     families: int  # for context_tree
     many_tenants: int
     texts: int
+    growth: tuple[int, ...]
 
 
 FULL = Sizes(
     name="full", queries=300, tenants=(100, 1_000, 10_000, 50_000, 150_000), largest=300_000, hnsw_from=10_000, exact_up_to=100_000,
     recall_queries=100, worst_queries=60, batches=24, hnsw_batches=8, family=100_000, planted=10_000, seconds=3, rounds=3,
     sessions=(1, 2, 4, 8, 16), imported=100_000, taxa=2_000, preloaded=100_000, families=2_000, many_tenants=1_000, texts=4_096,
+    growth=(10_000, 100_000, 300_000),
 )  # fmt: skip
 QUICK = Sizes(
     name="quick", queries=60, tenants=(100, 1_000, 6_000), largest=12_000, hnsw_from=5_000, exact_up_to=2_500,
     recall_queries=20, worst_queries=8, batches=6, hnsw_batches=3, family=5_000, planted=500, seconds=0.5, rounds=2,
     sessions=(1, 8), imported=1_000, taxa=500, preloaded=10_000, families=500, many_tenants=60, texts=128,
+    growth=(1_000, 5_000, 12_000),
 )  # fmt: skip
 
 

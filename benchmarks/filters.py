@@ -42,16 +42,19 @@ class Filter:
             admitted &= rows.days_ago <= self.days
         return admitted
 
-    def search(self, statement: Statement, query: Floats) -> list[str]:
-        """Ids that SEARCH finds under this filter."""
-        result = statement(
+    def arguments(self, query: Floats) -> tuple[str | bytes | None, ...]:
+        """Of SEARCH."""
+        return (
             binary(query),
             _array([f"family {n}" for n in self.families]),
             _array([f"specimen {n}" for n in self.specimens]),
             _array([MEMORY_TYPES[n] for n in self.memory_types]),
             None if self.days is None else str(self.days),
         )
-        return column(result, "statement_id")
+
+    def search(self, statement: Statement, query: Floats) -> list[str]:
+        """Ids that SEARCH finds under this filter."""
+        return column(statement(*self.arguments(query)), "statement_id")
 
 
 def _array(names: Sequence[str]) -> str | None:

@@ -98,25 +98,24 @@ def interleave(
         ours(i)
         reference(i)
     taken: tuple[list[float], list[float]] = ([], [])
-    before = _cpu(backends)
+    before = server_cpu(backends)
     for i in range(count):
         for which in ((0, 1), (1, 0))[i % 2]:
             taken[which].append(1000 * seconds((ours, reference)[which], i))
-    after = _cpu(backends)
+    after = server_cpu(backends)
     cpu = ((after[0] - before[0]) / count, (after[1] - before[1]) / count) if before and after else None
     return Taken(*taken, cpu)
 
 
-def _cpu(backends: tuple[int, int] | None) -> tuple[float, float] | None:
+def server_cpu(backends: Sequence[int] | None) -> list[float] | None:
     """Milliseconds on a CPU so far, where the server is on this machine and this is Linux."""
     if backends is None:
         return None
     time.sleep(0.01)  # until they wait for us: what a running process used is written down later
     try:
-        first, second = (int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e6 for pid in backends)
+        return [int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e6 for pid in backends]
     except OSError:
         return None
-    return first, second
 
 
 def compared(case: str, taken: Taken, bar: Bar | None, note: str = "", **rest: Any) -> Line:

@@ -11,7 +11,7 @@ from benchmarks.measure import Line
 
 MODULES = (
     "search", "recall", "worst_case", "security", "symbiosis", "reading",
-    "ingest", "dedup", "sessions", "bulk_import", "mirror", "many_tenants", "embedding",
+    "ingest", "dedup", "sessions", "bulk_import", "mirror", "many_tenants", "embedding", "growth",
 )  # fmt: skip
 
 

@@ -81,7 +81,7 @@ def _compare(
     warm_up = 2
     families = np.argsort(np.abs(sizes - FAMILY), kind="stable")[first : first + batches + warm_up]
     rows = bench.generator.rows(memory.centres, np.repeat(families, BATCH))
-    inputs = [_as_json(rows, slice(BATCH * n, BATCH * (n + 1))) for n in range(len(families))]
+    inputs = [as_json(rows, slice(BATCH * n, BATCH * (n + 1))) for n in range(len(families))]
     with bench.superuser() as conn, bench.database.connect_as(memory.tenant.slug) as caller:
         _parse(conn, memory, rows)
         ingest = Statement(caller, OURS)
@@ -112,7 +112,7 @@ def _compare(
         )
 
 
-def _as_json(rows: Rows, part: slice) -> str:
+def as_json(rows: Rows, part: slice) -> str:
     return json.dumps(
         [
             {"content": content, "embedding": vector_text(vector)}
