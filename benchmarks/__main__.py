@@ -47,6 +47,8 @@ def main() -> None:
         for row in rows():
             if arguments.only and row.key not in arguments.only:
                 continue
+            if row.key == "growth" and arguments.sizes:  # a table beside that of the usual sizes
+                row = dataclasses.replace(row, title=f"{row.title}: {' and '.join(f'{n:,}' for n in arguments.sizes)}")
             print(f"\n{row.title}", flush=True)
             start, lines = time.perf_counter(), []
             for line in row.run(bench):

@@ -50,6 +50,13 @@ class Line:
         return None if self.bar is None else self.bar.holds(self.ours, self.reference or 0.0)
 
 
+def value_text(value: float | None, p95: float | None, unit: str) -> str:
+    if value is None:
+        return ""
+    text = f"{value:,.0f}" if value >= 1000 or unit in ("missed", "merged", "wrong") else f"{value:.3g}"
+    return f"{text} {unit}" + (f" (p95 {p95:.3g})" if p95 is not None else "")
+
+
 def percentile(values: Sequence[float], share: float) -> float:
     """The smallest value that at least `share` of them do not exceed."""
     ordered = sorted(values)

@@ -13,6 +13,7 @@ matplotlib.rcParams["svg.hashsalt"] = "graphium"  # the same file from the same 
 from matplotlib import pyplot  # noqa: E402
 
 from benchmarks.measure import Line  # noqa: E402
+from benchmarks.rows.growth import SERIES  # noqa: E402
 
 TOPICS = ("on topic", "off topic")
 
@@ -25,11 +26,12 @@ def draw(lines: Sequence[Line], directory: Path) -> list[tuple[str, str]]:
         ("recall", "Recall against the size of the tenant", _recall),
         ("ingest", "Ingest against the size of the HNSW index", _ingest),
         ("sessions", "Sessions at once", _sessions),
+        ("growth", "Time of a call as one tenant grows", _growth),
     ):
         figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
         if plot(axes, lines):
             axes.grid(alpha=0.3)
-            axes.legend(frameon=False, fontsize=8)
+            axes.legend(frameon=False, fontsize=8 if len(axes.lines) < 10 else 6)
             figure.savefig(directory / f"{name}.svg", metadata={"Date": None})
             drawn.append((f"{name}.svg", title))
         pyplot.close(figure)
@@ -94,3 +96,18 @@ def _sessions(axes: pyplot.Axes, lines: Sequence[Line]) -> bool:
         axes.plot([p.at for p in points], found[kind], "o-", label=label)
     axes.set(xlabel="sessions", ylabel="calls/s", yscale="log")
     return bool(points)
+
+
+def _growth(axes: pyplot.Axes, lines: Sequence[Line]) -> bool:
+    found: defaultdict[str, dict[float, float]] = defaultdict(dict)
+    for line in lines:
+        if line.series.startswith(SERIES) and line.unit == "ms":
+            found[line.series.removeprefix(SERIES)][line.at or 0] = line.ours
+    for n, (what, points) in enumerate(found.items()):
+        at = sorted(points)
+        axes.plot(
+            at, [points[size] for size in at], f"{'os^'[n // 6 % 3]}-", markersize=3, color=f"C{n % 6}", label=what
+        )
+    axes.set(xscale="log", yscale="log", xlabel="statements of the tenant", ylabel="ms")
+    axes.figure.set_size_inches(7, 6)
+    return bool(found)

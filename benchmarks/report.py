@@ -6,15 +6,15 @@ import json
 import os
 import platform
 import subprocess
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from benchmarks.bench import Connection, Server, Sizes
-from benchmarks.measure import Line
-from benchmarks.rows import Row
+from benchmarks.measure import Bar, Line, value_text
+from benchmarks.rows import Row, rows
 
 SETTINGS = (
     "shared_buffers",
@@ -34,11 +34,15 @@ class Report:
     sizes: Sizes
     machine: dict[str, str]
     rows: list[tuple[Row, list[Line], float]] = field(default_factory=list)
+    earlier: dict[str, str] = field(
+        default_factory=dict
+    )  # by the title of a row: the run that it is of, if not of this
 
     def write(self, page: Path) -> None:
         """Write `page`, and beside it a directory with the figures and plots."""
         directory = page.with_suffix("")
         directory.mkdir(parents=True, exist_ok=True)
+        self.keep(directory / "results.json")
         (directory / "results.json").write_text(
             json.dumps(self.as_dict(), indent=1, ensure_ascii=False) + "\n", "utf-8"
         )
@@ -46,6 +50,21 @@ class Report:
 
         drawn = plots.draw([line for _, lines, _ in self.rows for line in lines], directory)
         page.write_text(self.markdown(directory.name, drawn), "utf-8")
+
+    def keep(self, results: Path) -> None:
+        """Take over the rows of an earlier run of this kind that this one did not measure."""
+        there: dict[str, Any] = (
+            json.loads(results.read_text("utf-8")) if results.exists() else {"sizes": {"name": None}}
+        )
+        if there["sizes"]["name"] != self.sizes.name:
+            return
+        known, mine = {row.key: row for row in rows()}, {row.title for row, _, _ in self.rows}
+        for old in there["rows"]:
+            if old["key"] in known and old["title"] not in mine:
+                lines = [_as_line(line) for line in old["lines"]]
+                self.rows.append((replace(known[old["key"]], title=old["title"]), lines, old["seconds"]))
+                self.earlier[old["title"]] = old.get("run", there["machine"]["run"])
+        self.rows.sort(key=lambda entry: list(known).index(entry[0].key))
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -55,6 +74,7 @@ class Report:
                 {
                     "key": row.key,
                     "title": row.title,
+                    "run": self.earlier.get(row.title, self.machine["run"]),
                     "seconds": round(took, 1),
                     "lines": [_line(line) for line in lines],
                 }
@@ -72,9 +92,9 @@ class Report:
             "## Results",
         ]
         for row, some, _ in self.rows:
-            parts.append(
-                f"### {row.title}\n\nHow: [benchmarks/rows/{row.key}.py](../benchmarks/rows/{row.key}.py)\n\n{_table(some)}"
-            )
+            how = f"How: [benchmarks/rows/{row.key}.py](../benchmarks/rows/{row.key}.py)"
+            how += f". Of another run: {self.earlier[row.title]}." if row.title in self.earlier else ""
+            parts.append(f"### {row.title}\n\n{how}\n\n{(row.table or _table)(some)}")
         parts += [f"## {title}\n\n![{title}]({directory}/{file})" for file, title in drawn]
         return "\n\n".join(parts) + "\n"
 
@@ -92,7 +112,7 @@ arrived, nobody has decoded it. *Ratio* is ours over the reference, *spread* the
 of the run. *Server CPU* is what the two backends used a call: it tells the ratio on a machine that does other work too.
 References run as a superuser, whom no policy touches. The vectors are clustered as sentence embeddings are
 (`benchmarks/data.py`), the tenants unequal. *On topic* asks about one of the tenant's own families; *off topic* about one of
-another tenant, whose statements are nearest."""
+another tenant, whose statements are nearest. A row that a run left out (`make bench ROWS=…`) stands as it was measured last."""
 
 
 def _table(lines: list[Line]) -> str:
@@ -103,18 +123,11 @@ def _table(lines: list[Line]) -> str:
         verdict = {None: "", True: "met", False: "**missed**"}[line.met]
         case = line.case + (f"<br><small>{line.note}</small>" if line.note else "")
         cells = [
-            case, _value(line.ours, line.ours_p95, line.unit), _value(line.reference, line.reference_p95, line.unit),
+            case, value_text(line.ours, line.ours_p95, line.unit), value_text(line.reference, line.reference_p95, line.unit),
             ratio, spread, line.bar.text if line.bar else "", verdict,
         ]  # fmt: skip
         rows.append("| " + " | ".join(cells) + " |")
     return "\n".join(rows)
-
-
-def _value(value: float | None, p95: float | None, unit: str) -> str:
-    if value is None:
-        return ""
-    text = f"{value:,.0f}" if value >= 1000 or unit in ("missed", "merged", "wrong") else f"{value:.3g}"
-    return f"{text} {unit}" + (f" (p95 {p95:.3g})" if p95 is not None else "")
 
 
 def _line(line: Line) -> dict[str, Any]:
@@ -122,15 +135,25 @@ def _line(line: Line) -> dict[str, Any]:
     return found | {"ratio": line.ratio, "bar": line.bar.text if line.bar else None, "met": line.met}
 
 
+def _as_line(found: dict[str, Any]) -> Line:
+    """A line as it was written down, with its verdict as it was."""
+    given = {name: found[name] for name in found.keys() & {f.name for f in fields(Line)}}
+    bar, met = given.pop("bar", None), found.get("met")
+    spread = given.pop("spread", None)
+    return Line(**given, spread=spread and tuple(spread), bar=Bar(bar, lambda *_: bool(met)) if bar else None)
+
+
 def as_text(line: Line) -> str:
     """A line for the terminal."""
     verdict = {None: "       ", True: "met    ", False: "MISSED "}[line.met]
-    reference = "" if line.reference is None else f"  reference {_value(line.reference, line.reference_p95, line.unit)}"
+    reference = (
+        "" if line.reference is None else f"  reference {value_text(line.reference, line.reference_p95, line.unit)}"
+    )
     ratio = "" if line.ratio is None else f"  {line.ratio:.2f}x"
     spread = "" if line.spread is None else f" ({line.spread[0]:.2f}–{line.spread[1]:.2f})"
     bar = f"  bar {line.bar.text}" if line.bar else ""
     note = f"  [{line.note}]" if line.note else ""
-    return f"  {verdict}{line.case}: {_value(line.ours, line.ours_p95, line.unit)}{reference}{ratio}{spread}{bar}{note}"
+    return f"  {verdict}{line.case}: {value_text(line.ours, line.ours_p95, line.unit)}{reference}{ratio}{spread}{bar}{note}"
 
 
 def machine(conn: Connection, server: Server, sizes: Sizes) -> dict[str, str]:

@@ -22,12 +22,14 @@ class Row:
     key: str
     title: str
     run: Callable[[Bench], Iterator[Line]]
+    table: Callable[[list[Line]], str] | None = None  # where it shows its lines in a way of its own
 
 
 def rows() -> list[Row]:
-    """One per module: its docstring's first line is the title, its `run` yields the lines."""
+    """One per module: its docstring's first line is the title, its `run` yields the lines, its `table` may show them."""
     found = []
     for name in MODULES:
         module = importlib.import_module(f"{__name__}.{name}")
-        found.append(Row(name, (module.__doc__ or name).strip().splitlines()[0].rstrip("."), module.run))
+        title = (module.__doc__ or name).strip().splitlines()[0].rstrip(".")
+        found.append(Row(name, title, module.run, getattr(module, "table", None)))
     return found

@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.bench import Bench, Connection, Statement, column, maintain
 from benchmarks.data import CALLER_SCOPES, Memory, binary, load
 from benchmarks.filters import SEARCH, Filter
-from benchmarks.measure import Line, Run, percentile, server_cpu, times
+from benchmarks.measure import Line, Run, percentile, server_cpu, times, value_text
 from benchmarks.rows.ingest import BATCH, FAMILY, as_json
 from benchmarks.rows.ingest import OURS as INGEST
 from benchmarks.rows.search import OURS as BY_VECTOR
@@ -34,6 +34,22 @@ SIZES = {
     "words": "pg_total_relation_size('graphium_private.postings')",
     "vectors": "(select sum(pg_total_relation_size(relid)) from pg_partition_tree('graphium.kg_embeddings'))",
 }
+
+BENDS = """Where the curves bend, and why:
+
+- *In proportion to the rows*, without a bend: an exact search, which reads every vector; a search by common words, which reads a
+  posting for each statement that has one; the tree, which counts; everything on disk. A rare word costs what its own postings do.
+- *Flat*: a page of recall, which is read backwards from an index; wake-up, which looks at the newest `wake_up_window`
+  statements; an ingest into families of the same size where there is no HNSW index.
+- *HNSW* bends the search by vector from a line to a logarithm. What is off topic takes the second look, at `hnsw_ef_hard` rows: its
+  price is that number, hardly the tenant's size; what grows instead is what it misses. An insert into the index walks it too.
+- *An ingest into the largest family* rises with the family up to `projected_family_min` (3,000 embeddings), where projections take
+  over: from there it does not rise, and the first ingest above it, which makes them, pays for all.
+- *A filter* is scanned exactly, so in proportion to what it admits, up to `exact_scan_max` (100,000: here the largest family has them
+  in a tenant of some 900,000) for families, and up to `exact_label_max` (15,000: 4 % of 375,000) for types. Beyond, the index's second look takes over.
+- *Building the index* is a little steeper than the rows as long as the graph fits into `maintenance_work_mem`, and much steeper
+  from where it does not: [tuning](tuning.md#memory) says how much it needs.
+- *Everything* bends up where what it reads no longer fits into memory; above all the walks along an index, which look at pages in no order."""
 
 Measured = tuple[str, str, Sequence[float], str]  # what, unit, values, note
 
@@ -76,12 +92,12 @@ def _measure(bench: Bench, size: int) -> Iterator[Measured]:
         }
         queries = {topic: [(binary(q),) for q in some] for topic, some in topics.items()}
 
-        yield _timed(caller, "search by vector, exact", _each(vector, queries["on topic"]), count)
-        for what, texts in _texts(memory, count).items():
-            yield _timed(caller, f"search by words, {what}", _each(words, texts), count)
-        yield _timed(caller, "recall_context, a page of 50", _each(page, [(middle,)]), count)
-        yield _timed(caller, "context_tree", _each(tree, [()]), count)
-        yield _timed(caller, "wake_up_context", _each(wake_up, [()]), count)
+        yield _timed(caller, "search by vector, exact", each(vector, queries["on topic"]), count)
+        for what, some_texts in texts(memory, count).items():
+            yield _timed(caller, f"search by words, {what}", each(words, some_texts), count)
+        yield _timed(caller, "recall_context, a page of 50", each(page, [(middle,)]), count)
+        yield _timed(caller, "context_tree", each(tree, [()]), count)
+        yield _timed(caller, "wake_up_context", each(wake_up, [()]), count)
 
         start = time.perf_counter()
         has_index = maintain(conn, memory.tenant)
@@ -90,7 +106,7 @@ def _measure(bench: Bench, size: int) -> Iterator[Measured]:
             name = f"graphium.kg_embeddings_hnsw_{memory.tenant.id.hex}"
             yield "on disk: HNSW index", "MB", [_number(conn, f"pg_relation_size('{name}')") / 1e6], ""
             for topic, some in topics.items():
-                yield _timed(caller, f"search by vector, HNSW, {topic}", _each(vector, queries[topic]), count)
+                yield _timed(caller, f"search by vector, HNSW, {topic}", each(vector, queries[topic]), count)
                 truth = Truth(memory, some)
                 found = [column(vector(*query), "statement_id") for query in queries[topic]]
                 recall = np.mean([truth.recall(i, ids, memory.seen) for i, ids in enumerate(found)])
@@ -101,7 +117,7 @@ def _measure(bench: Bench, size: int) -> Iterator[Measured]:
                 Filter("decisions (4 %)", memory_types=(5,)),
             ):
                 sent = [filter.arguments(query) for query in topics["on topic"]]
-                yield _timed(caller, f"search by vector, {filter.name}", _each(filtered, sent), count)
+                yield _timed(caller, f"search by vector, {filter.name}", each(filtered, sent), count)
             yield from _ingest(bench, memory, caller, ingest, count, "HNSW")
             conn.execute(f"drop index {name}".encode())
         yield from _ingest(bench, memory, caller, ingest, count, "no HNSW")
@@ -124,10 +140,30 @@ def _ingest(
             rows = bench.generator.rows(memory.centres, np.repeat(family, batch))
             taxa = (f"family {family}", f"genus {2 * family}", f"specimen {4 * family}")
             inputs.append((*taxa, as_json(rows, slice(None))))
-        yield _timed(caller, f"ingest of {what}, {index}", _each(ingest, inputs), number, warm_up)
+        yield _timed(caller, f"ingest of {what}, {index}", each(ingest, inputs), number, warm_up)
 
 
-def _each(statement: Statement, inputs: Sequence[tuple[Any, ...]]) -> Run:
+def table(lines: list[Line]) -> str:
+    """What by size, with the factor from one size to the next, and where the curves bend."""
+    sizes = sorted({line.at for line in lines if line.at})
+    rows = [
+        ["", f"{sizes[0]:,} rows", *itertools.chain.from_iterable(("×", f"{size:,} rows") for size in sizes[1:])],
+        ["---", *["---:"] * (2 * len(sizes) - 1)],
+        ["*rows*", "", *itertools.chain.from_iterable((f"*{b / a:.3g}*", "") for a, b in itertools.pairwise(sizes))],
+    ]
+    for series in dict.fromkeys(line.series for line in lines):
+        found = {line.at: line for line in lines if line.series == series}
+        cells = []
+        for size in sizes:
+            line = found.get(size)
+            if size != sizes[0]:
+                cells.append(f"{line.ratio:.3g}" if line and line.ratio else "")
+            cells.append(value_text(line.ours, line.ours_p95, line.unit) if line else "")
+        rows.append([series.removeprefix(SERIES), *cells])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n\n" + BENDS
+
+
+def each(statement: Statement, inputs: Sequence[tuple[Any, ...]]) -> Run:
     return lambda i: statement(*inputs[i % len(inputs)])
 
 
@@ -141,7 +177,7 @@ def _timed(caller: Connection, what: str, call: Run, count: int, warm_up: int = 
     return what, "ms", taken, cpu
 
 
-def _texts(memory: Memory, count: int) -> dict[str, list[tuple[str]]]:
+def texts(memory: Memory, count: int) -> dict[str, list[tuple[str]]]:
     """Of some statements: three words, and the rarest."""
     sentences = [text.rstrip(".").lower().split() for text in memory.rows.contents]
     frequency = Counter(word for words in sentences for word in words)
