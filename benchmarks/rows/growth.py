@@ -61,7 +61,7 @@ def run(bench: Bench) -> Iterator[Line]:
     for size in bench.sizes.growth:
         alone = Bench(bench.server.database(), bench.sizes, bench.generator, bench.server)
         alone.configure()
-        for what, unit, taken, note in _measure(alone, size):
+        for what, unit, taken, note in measure(alone, size):
             value = statistics.median(taken)
             p95 = percentile(taken, 0.95) if len(taken) > 1 else None
             case = f"{size:,} rows, {what}"
@@ -69,7 +69,7 @@ def run(bench: Bench) -> Iterator[Line]:
             before[what] = value
 
 
-def _measure(bench: Bench, size: int) -> Iterator[Measured]:
+def measure(bench: Bench, size: int) -> Iterator[Measured]:
     count = max(10, bench.sizes.queries // 3) + WARM_UP
     generator = bench.generator
     memory = generator.memory(bench.tenant("growing"), size)
@@ -129,7 +129,7 @@ def _ingest(
     families = np.bincount(memory.rows.family, minlength=len(memory.family_ids))
     near = np.argsort(np.abs(families - FAMILY), kind="stable").tolist()
     some = max(1, len(near) // 8)
-    batches = 1 + bench.sizes.hnsw_batches // 2
+    batches = 1 + max(1, bench.sizes.hnsw_batches // 2)
     for what, turns, batch, number, warm_up in (
         (f"one statement, families of {FAMILY}", near[:some], 1, count, WARM_UP),
         ("one statement, the largest family", [int(families.argmax())], 1, count, WARM_UP),

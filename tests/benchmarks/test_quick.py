@@ -12,7 +12,8 @@ from benchmarks import report
 from benchmarks.bench import QUICK, Bench, Server
 from benchmarks.bench import Database as BenchDatabase
 from benchmarks.data import Generator
-from benchmarks.rows import rows
+from benchmarks.measure import Bar, Line
+from benchmarks.rows import growth, rows
 from tests.support.databases import Database
 
 TINY = dataclasses.replace(
@@ -38,6 +39,47 @@ def test_rows_of_the_suite_give_lines_that_a_report_can_show(db: Database, tmp_p
     # the tenant of 60 has no index, so it is scanned exactly: right by construction
     assert by_case["60 rows, on topic"]["extra"]["no filter"] == 1
     assert "| 60 rows, on topic" in found.markdown("figures", [])
+
+    measured = {what: (unit, taken) for what, unit, taken, _ in growth.measure(bench, 400)}
+    assert measured["recall@10 by HNSW, on topic"] == ("recall", [1.0])  # nearer than any rival by far, among 400
+    assert {f"ingest of 500 statements, families of 100, {index}" for index in ("HNSW", "no HNSW")} <= measured.keys()
+
+
+def test_growth_is_shown_by_size_with_the_factor_between() -> None:
+    def line(what: str, size: int, value: float, before: float | None) -> Line:
+        return Line(f"{size:,} rows, {what}", "ms", value, before, series=growth.SERIES + what, at=size)
+
+    shown = growth.table([line("a", 100, 2, None), line("a", 1000, 6, 2), line("b", 1000, 5, None)]).splitlines()
+    assert shown[:5] == [
+        "|  | 100 rows | × | 1,000 rows |",
+        "| --- | ---: | ---: | ---: |",
+        "| *rows* |  | *10* |  |",
+        "| a | 2 ms | 3 | 6 ms |",
+        "| b |  |  | 5 ms |",
+    ]
+
+
+def test_a_run_of_some_rows_keeps_the_others_as_they_were_measured(tmp_path: Path) -> None:
+    by_key = {row.key: row for row in rows()}
+    before = report.Report(TINY, {"run": "the first"})
+    before.rows.append(
+        (by_key["mirror"], [Line("in bulk", "rows/s", 4, 3, bar=Bar("≥ 2×", lambda a, b: a >= 2 * b))], 1)
+    )
+    before.rows.append((by_key["search"], [Line("100 rows", "ms", 1, 2, spread=(0.4, 0.6))], 1))
+    (tmp_path / "results.json").write_text(json.dumps(before.as_dict()), "utf-8")
+
+    now = report.Report(TINY, {"run": "the second"})
+    now.rows.append((by_key["search"], [Line("100 rows", "ms", 5, 2)], 1))
+    now.keep(tmp_path / "results.json")
+    assert [(row.key, lines[0].ours, lines[0].met) for row, lines, _ in now.rows] == [
+        ("search", 5, None),
+        ("mirror", 4, False),
+    ]
+    assert now.markdown("figures", []).count("Of another run: the first.") == 1
+
+    other = report.Report(QUICK, {"run": "of other sizes"})
+    other.keep(tmp_path / "results.json")
+    assert other.rows == []
 
 
 def test_the_generated_vectors_have_the_clusters_that_they_claim(tmp_path: Path) -> None:
