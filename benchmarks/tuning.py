@@ -99,8 +99,8 @@ class World:
             "context tree": Call("select * from graphium.context_tree()", repeat([()])),
             "ingest of 1": Call(INGEST, lambda: self.inputs(near[:1], 1)),
             "ingest of 1, the largest family": Call(INGEST, lambda: self.inputs([largest], 1)),
-            f"ingest of {BATCH}": Call(INGEST, lambda: self.inputs(near[1:], BATCH), 4),
         }  # fmt: skip
+        self.batches = Call(INGEST, lambda: self.inputs(near[1:], BATCH), 4)
 
     def inputs(self, families: Sequence[int], batch: int) -> Iterator[Arguments]:
         for family in itertools.cycle(families):
@@ -311,9 +311,8 @@ def thresholds(world: World) -> None:
             (caller, "exact_scan_max", (0, 100000), ("search, the largest family",)),
             (caller, "fusion_pool", (50, 200, 1000), ("search, both",)),
             (caller, "wake_up_window", (100, 1000, 10000), ("wake-up",)),
-            # these write: what they add would be no row of the truth
+            # this writes: what it adds would be no row of the truth
             (caller, "projected_family_min", (3000, 10**9), ("ingest of 1, the largest family",)),
-            (caller, "projected_batch_min", (300, 10**9), (f"ingest of {BATCH}",)),
         ):
             for call in calls:
                 rows += vary(world, conn, name, values, call)
@@ -403,10 +402,11 @@ def buffers(world: World) -> None:
 
 def commit(world: World) -> None:
     """What a commit that waits costs, and how much WAL an ingest writes."""
+    calls = {"ingest of 1": world.calls["ingest of 1"], f"ingest of {BATCH}": world.batches}
     rows = []
-    for what in ("ingest of 1", f"ingest of {BATCH}"):
+    for what, call in calls.items():
         with world.caller(synchronous_commit="off") as ours, world.caller() as reference:
-            taken = world.compare(world.calls[what], ours, reference)
+            taken = world.compare(call, ours, reference)
         rows.append((what, statistics.median(taken.ours) / statistics.median(taken.reference)))
     print_table("synchronous_commit = off: time of a call, as a multiple", ("call", "ratio"), rows)
 
@@ -420,8 +420,7 @@ def commit(world: World) -> None:
             )
         )
         for tenant, note in (("without an index", "no HNSW"), ("tuned", "HNSW")):
-            for what in ("ingest of 1", f"ingest of {BATCH}"):
-                call = world.calls[what]
+            for what, call in calls.items():
                 with world.bench.database.connect_as(tenant) as caller:
                     run, written = call.on(caller), []
                     for checkpoint in (True, False):
@@ -495,7 +494,27 @@ def _ingested(bench: Bench, conn: Connection, note: str, families: int, rounds: 
         yield note, table, row[0], f"{row[1] / max(1, row[0]):.1%}", float(row[2]) / families
 
 
-SECTIONS = (sizes, build, halfvec, thresholds, planner, buffers, commit, hot)
+def vacuum(world: World) -> None:
+    """After an eighth of the tenant's vectors was deleted: a vacuum of its partition, against a new index."""
+    conn, tenant = world.boss, world.memory.tenant.id
+    [(partition, definition)] = conn.execute(
+        "select i.indrelid::regclass::text, pg_get_indexdef(i.indexrelid) from pg_index i where i.indexrelid = %s::regclass",
+        [world.index],
+    )
+    conn.execute(
+        "delete from graphium.kg_embeddings where tenant_id = %s and right(statement_id::text, 1) < '2'", [tenant]
+    )
+    conn.execute("set max_parallel_maintenance_workers = 0")
+    cpu = [cpu_of(conn)]
+    for text in (f"vacuum (parallel 0) {partition}", f"drop index {world.index}", definition):
+        conn.execute(text.encode())
+        cpu.append(cpu_of(conn))
+    print(
+        f"\nA vacuum after an eighth was deleted takes {(cpu[1] - cpu[0]) / (cpu[3] - cpu[2]):.2f} of the CPU of a new index."
+    )
+
+
+SECTIONS = (sizes, build, halfvec, thresholds, buffers, planner, commit, hot, vacuum)
 
 
 def main() -> None:
