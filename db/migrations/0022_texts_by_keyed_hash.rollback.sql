@@ -22,6 +22,7 @@ create index kg_statements_in_source on graphium.kg_statements (tenant_id, graph
 create index kg_statement_variants_in_source on graphium.kg_statement_variants (tenant_id, graphium_private._indexed_text(source), position)
  where graphium_private._indexed_text(source) is not null;
 
+drop function if exists graphium_private._check_postings(uuid), graphium_private._posted_scope_keys(uuid);
 alter table graphium_private.postings no force row level security;
 alter table graphium.kg_statements no force row level security;
 truncate graphium_private.postings;

@@ -40,6 +40,7 @@ set local role graphium_owner;
 
 -- squawk-ignore require-concurrent-index-deletion
 drop index if exists graphium.dh_families_named, graphium.dh_genera_named, graphium.dh_specimens_named, graphium.kg_statements_in_source, graphium.kg_statement_variants_in_source;
+-- squawk-ignore ban-drop-function
 drop function if exists graphium_private._indexed_text(text);
 -- squawk-ignore require-concurrent-index-creation
 create unique index dh_families_named on graphium.dh_families (tenant_id, graphium_private._masked(name));
@@ -60,14 +61,16 @@ alter index graphium.dh_specimens_named alter column 3 set statistics 0;
 alter index graphium.kg_statements_in_source alter column 2 set statistics 0;
 alter index graphium.kg_statement_variants_in_source alter column 2 set statistics 0;
 
-do $postings$
-begin
-  -- squawk-ignore changing-column-type
-  execute format('alter table graphium_private.postings
-                    alter column scope type bigint using hashtextextended(scope, %1$s), alter column word type bigint using hashtextextended(word, %1$s)',
-                 (select k.seed from graphium_private.index_key k));
-end
-$postings$;
+-- Their bodies depend on the columns; functions/200_postings.sql makes them anew.
+-- squawk-ignore ban-drop-function
+drop function if exists graphium_private._check_postings(uuid), graphium_private._posted_scopes(uuid);
+create or replace function graphium_private._key_of(p_text text) returns bigint
+  language sql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
+  return hashtextextended(p_text, (select k.seed from graphium_private.index_key k));
+-- squawk-ignore changing-column-type
+alter table graphium_private.postings alter column scope type bigint using graphium_private._key_of(scope), alter column word type bigint using graphium_private._key_of(word);
+-- squawk-ignore ban-drop-function
+drop function graphium_private._key_of(text);
 -- squawk-ignore renaming-column
 alter table graphium_private.postings rename column scope to scope_key;
 -- squawk-ignore renaming-column
