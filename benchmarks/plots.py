@@ -31,7 +31,8 @@ def draw(lines: Sequence[Line], directory: Path) -> list[tuple[str, str]]:
         figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
         if plot(axes, lines):
             axes.grid(alpha=0.3)
-            axes.legend(frameon=False, fontsize=8 if len(axes.lines) < 10 else 6)
+            beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5)} if len(axes.lines) > 9 else {}
+            axes.legend(frameon=False, fontsize=8, **beside)
             figure.savefig(directory / f"{name}.svg", metadata={"Date": None})
             drawn.append((f"{name}.svg", title))
         pyplot.close(figure)
@@ -109,5 +110,5 @@ def _growth(axes: pyplot.Axes, lines: Sequence[Line]) -> bool:
             at, [points[size] for size in at], f"{'os^'[n // 6 % 3]}-", markersize=3, color=f"C{n % 6}", label=what
         )
     axes.set(xscale="log", yscale="log", xlabel="statements of the tenant", ylabel="ms")
-    axes.figure.set_size_inches(7, 6)
+    axes.figure.set_size_inches(10, 6)
     return bool(found)

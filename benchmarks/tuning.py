@@ -41,6 +41,7 @@ QUERIES = 40
 BY_BOTH = "select * from graphium.search_context(query_embedding => $1::vector, query_text => $2, match_count => 10)"
 Arguments = tuple[Any, ...]
 NO_FILTER = Filter("")
+WRITTEN = "select pg_current_wal_insert_lsn() - '0/0'"
 HNSW = "hnsw (({0}) {1}_cosine_ops) with (m = 16, ef_construction = 128)"
 
 
@@ -413,30 +414,19 @@ def commit(world: World) -> None:
     other = world.bench.generator.memory(world.bench.tenant("without an index"), 2000)
     load(world.boss, other)
     found = []
-    for compression in ("off", "pglz"):
-        world.boss.execute(
-            sql.SQL("alter role {} set wal_compression = {}").format(
-                sql.Identifier(world.server.login), sql.Literal(compression)
-            )
-        )
-        for tenant, note in (("without an index", "no HNSW"), ("tuned", "HNSW")):
-            for what, call in calls.items():
-                with world.bench.database.connect_as(tenant) as caller:
-                    run, written = call.on(caller), []
-                    for checkpoint in (True, False):
-                        if checkpoint:
-                            world.boss.execute("checkpoint")
-                        before = number(world.boss, "select pg_current_wal_insert_lsn() - '0/0'")
-                        for i in range(call.count):
-                            run(i)
-                        written.append(
-                            (number(world.boss, "select pg_current_wal_insert_lsn() - '0/0'") - before)
-                            / 1024
-                            / call.count
-                        )
-                found.append((what, note, compression, *written))
-    world.boss.execute(sql.SQL("alter role {} reset wal_compression").format(sql.Identifier(world.server.login)))
-    head = ("call", "tenant", "wal_compression", f"kB, the first {QUERIES} (4) after a checkpoint", "kB, the next")
+    for tenant, note in (("without an index", "no HNSW"), ("tuned", "HNSW")):
+        for what, call in calls.items():
+            with world.bench.database.connect_as(tenant) as caller:
+                run, written = call.on(caller), [0.0]
+                run(0)
+                world.boss.execute("checkpoint")
+                before = number(world.boss, WRITTEN)
+                for _ in range(2):
+                    for i in range(call.count):
+                        run(i)
+                    written.append((number(world.boss, WRITTEN) - before) / 1024 / call.count - sum(written))
+            found.append((f"{what}, {note}", *written[1:]))
+    head = ("call", f"kB, of the first {QUERIES} (batches: 4) after a checkpoint", "kB, of the next")
     print_table("WAL of a call", head, found)
 
 
@@ -495,23 +485,27 @@ def _ingested(bench: Bench, conn: Connection, note: str, families: int, rounds: 
 
 
 def vacuum(world: World) -> None:
-    """After an eighth of the tenant's vectors was deleted: a vacuum of its partition, against a new index."""
+    """After vectors were deleted: a vacuum of the tenant's partition, against a new index."""
     conn, tenant = world.boss, world.memory.tenant.id
     [(partition, definition)] = conn.execute(
-        "select i.indrelid::regclass::text, pg_get_indexdef(i.indexrelid) from pg_index i where i.indexrelid = %s::regclass",
+        "select indrelid::regclass::text, pg_get_indexdef(indexrelid) from pg_index where indexrelid = %s::regclass",
         [world.index],
     )
-    conn.execute(
-        "delete from graphium.kg_embeddings where tenant_id = %s and right(statement_id::text, 1) < '2'", [tenant]
-    )
     conn.execute("set max_parallel_maintenance_workers = 0")
-    cpu = [cpu_of(conn)]
-    for text in (f"vacuum (parallel 0) {partition}", f"drop index {world.index}", definition):
-        conn.execute(text.encode())
-        cpu.append(cpu_of(conn))
-    print(
-        f"\nA vacuum after an eighth was deleted takes {(cpu[1] - cpu[0]) / (cpu[3] - cpu[2]):.2f} of the CPU of a new index."
-    )
+    took = {}
+    for share, last in ((1 / 256, "00"), (1 / 16, "1"), (1 / 4, "[4567]")):  # of random digits
+        conn.execute(
+            "delete from graphium.kg_embeddings where tenant_id = %s and statement_id::text ~ %s", [tenant, f"{last}$"]
+        )
+        before = cpu_of(conn)
+        conn.execute(f"vacuum (parallel 0) {partition}".encode())
+        took[share] = cpu_of(conn) - before
+    conn.execute(f"drop index {world.index}".encode())
+    before = cpu_of(conn)
+    conn.execute(definition.encode())
+    new = cpu_of(conn) - before
+    rows = [(f"{share:.1%}", cpu / new) for share, cpu in took.items()]
+    print_table("A vacuum after vectors were deleted", ("of the tenant's vectors", "CPU, of a new index's"), rows)
 
 
 SECTIONS = (sizes, build, halfvec, thresholds, buffers, planner, commit, hot, vacuum)
@@ -523,6 +517,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000, help="statements; default 20000")
     parser.add_argument("--only", nargs="+", choices=names, metavar="SECTION", help=f"of {', '.join(names)}")
     arguments = parser.parse_args()
+    if arguments.rows < 10_000:
+        parser.error("--rows: at least 10,000, from where a tenant has an index")
     with Server.running() as server:
         world = World(server, arguments.rows)
         for name, value in report.machine(world.boss, server, FULL).items():
