@@ -27,7 +27,7 @@ test: venv
 test-pg17: venv
 	scripts/pg17-root run $(BIN)/python -m pytest -q $(T)
 
-# Writes docs/benchmarks.md and its plots; bench-quick writes small ones into build/, in three minutes.
+# Writes docs/benchmarks.md and its plots; bench-quick writes small ones into build/, in some minutes.
 bench bench-quick: venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	nice -n 10 $(BIN)/python -m benchmarks $(if $(filter bench-quick,$@),--quick) $(if $(ROWS),--only $(ROWS)) $(if $(SIZES),--sizes $(SIZES))

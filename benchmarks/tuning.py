@@ -193,7 +193,8 @@ def pages(conn: Connection, call: Call, count: int = 20) -> tuple[float, float]:
     query = "explain (analyze, buffers, timing off, format json) " + re.sub(r"\$\d", "%s", call.text)
     for arguments in itertools.islice(call.arguments(), min(count, call.count) + 6):
         sent = [Vector.from_binary(a).to_text() if isinstance(a, bytes) else a for a in arguments]
-        row = conn.execute(query.encode(), sent).fetchone()
+        with conn.transaction(force_rollback=True):  # what is ingested would be no row of the truth
+            row = conn.execute(query.encode(), sent).fetchone()
         assert row is not None
         plan = row[0][0]["Plan"]
         looked.append(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
