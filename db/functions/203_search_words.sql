@@ -98,11 +98,11 @@ begin
         v_upto := v_upto + 1;
         v_postings := v_postings + v_frequencies[v_upto];
       end loop;
-    elsif 6 * cardinality(v_ids) * cardinality(v_scopes) < v_frequencies[v_upto] then -- as long as a look-up takes against reading on
-      v_join := 'and p.statement_id = any ($1)';
+    elsif 10 * cardinality(v_ids) * cardinality(v_scopes) < v_frequencies[v_upto] then -- so much longer a look-up takes than reading on
+      v_join := 'and p.word = any ($3) and p.statement_id = any ($1)';
       v_upto := cardinality(v_words);
     else
-      v_join := 'and p.statement_id in (select unnest($1))';
+      v_join := 'and (p.statement_id = any ($1)) is true'; -- not for the index
     end if;
     execute format($query$
       with found as (
@@ -125,7 +125,7 @@ begin
       into v_ids, v_scores, v_least
       using v_ids, v_scores, v_words[v_scored + 1:v_upto], v_weights[v_scored + 1:v_upto], v_k1 * (1 - v_b), v_per_word, p_count, v_rest[v_upto], c_margin, p_also;
     v_scored := v_upto;
-    v_is_closed := v_least > v_rest[v_upto] * c_margin;
+    v_is_closed := coalesce(v_least > v_rest[v_upto] * c_margin, false);
   end loop;
   return query
     select * from (select s.id, s.score::real from unnest(v_ids, v_scores) as s(id, score) where s.score > 0 order by s.score::real desc, s.id limit p_count) as best
