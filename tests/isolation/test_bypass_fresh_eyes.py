@@ -824,12 +824,12 @@ def test_nobody_reads_along_the_index_on_type_and_time(world: World, both: list[
     reader.tries("set enable_seqscan = off")
     plan = " ".join(reader.rows(query))
     assert "kg_embeddings" in plan
-    assert "happened_at_idx" not in plan
+    assert "memory_type_happened" not in plan
     assert reader.tries(ours) == "42501"
     with world.boss.transaction(force_rollback=True):
         world.boss.execute("set local role graphium_owner")
         world.boss.execute("set local enable_seqscan = off")
-        assert "happened_at_idx" in " ".join(line for (line,) in world.boss.execute(ours.encode()))
+        assert "memory_type_happened" in " ".join(line for (line,) in world.boss.execute(ours.encode()))
 
 
 @pytest.mark.parametrize(

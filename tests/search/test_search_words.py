@@ -110,8 +110,15 @@ def test_the_answer_is_the_same_however_few_words_are_scored_at_a_time(
     """Rare words and common ones, one row wanted or many, with a vector's candidates beside and without."""
     random = np.random.default_rng(8)
     for n in range(25):
-        words = [*random.choice(STEMS, size=random.integers(1, 9)), *(f"number{i}" for i in random.integers(0, 450, n % 4))]
-        arguments: dict[str, Any] = {"query_text": " ".join(words), "match_count": int(random.choice([1, 3, 10, 50])), **filters}
+        words = [
+            *random.choice(STEMS, size=random.integers(1, 9)),
+            *(f"number{i}" for i in random.integers(0, 450, n % 4)),
+        ]
+        arguments: dict[str, Any] = {
+            "query_text": " ".join(words),
+            "match_count": int(random.choice([1, 3, 10, 50])),
+            **filters,
+        }
         if n % 3 == 0:
             arguments["query_embedding"] = random.normal(size=8).astype(np.float32)
         answers = []
