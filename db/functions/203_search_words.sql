@@ -13,17 +13,18 @@ create or replace function graphium_private._query_words(p_text text) returns te
 comment on function graphium_private._query_words(text) is 'The first 100 distinct words of (the first 20,000 characters of) a query.';
 revoke all on function graphium_private._query_words(text) from public;
 
-create or replace function graphium_private._held_scopes(p_tenant_id uuid) returns text[]
+drop function if exists graphium_private._held_scopes(uuid); -- it returned names
+create or replace function graphium_private._held_scope_keys(p_tenant_id uuid) returns bigint[]
   language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
-as $held_scopes$
+as $held_scope_keys$
 declare
   v_held constant text[] := graphium_private.caller_scopes();
 begin
-  return case when v_held is null then graphium_private._posted_scopes(p_tenant_id) else ''::text || v_held end;
+  return case when v_held is null then graphium_private._posted_scope_keys(p_tenant_id) else graphium_private._keys_of(''::text || v_held) end;
 end
-$held_scopes$;
-comment on function graphium_private._held_scopes(uuid) is 'The scopes under which words are posted that the caller may see: his own, and '''' for what is open.';
-revoke all on function graphium_private._held_scopes(uuid) from public;
+$held_scope_keys$;
+comment on function graphium_private._held_scope_keys(uuid) is 'The keys of the scopes under which words are posted that the caller may see: his own, and that of '''' for what is open.';
+revoke all on function graphium_private._held_scope_keys(uuid) from public;
 
 -- The best p_count, and besides whichever of p_also (which the filter admits) have one of the words. Scores end as single
 -- precision: what is left of the order of a sum does not decide between equals.
@@ -41,13 +42,13 @@ as $match_words$
 -- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)
 declare
   c_margin constant double precision := 1.000001;
-  v_scopes constant text[] := graphium_private._held_scopes(p_tenant_id);
+  v_scopes constant bigint[] := graphium_private._held_scope_keys(p_tenant_id);
   v_k1 constant double precision := graphium_private._setting('bm25_k1');
   v_b constant double precision := graphium_private._setting('bm25_b');
   v_step constant double precision := graphium_private._setting('bm25_step');
   v_filter constant text := case when p_filter <> '' then format('join graphium.kg_statements r on r.tenant_id = %L::uuid and r.id = p.statement_id %s', p_tenant_id, p_filter) end;
-  -- by word, the rarest first
-  v_words text[];
+  -- by word, the rarest first:
+  v_words bigint[]; -- their keys
   v_frequencies double precision[];
   v_weights double precision[];
   v_rest double precision[]; -- the most that the words after it can add to a score
@@ -64,12 +65,12 @@ begin
   -- A statement whose audience has several of the caller's scopes counts by the first of them.
   with counted as materialized (
     select w.word, l.*
-      from unnest(p_words) as w(word),
+      from unnest(graphium_private._keys_of(p_words)) as w(word),
            lateral (select count(*)::double precision as frequency, sum(p.length)::double precision as total, max(p.occurrences) as occurrences, min(p.length) as length
                       from graphium_private.postings p
-                     where p.tenant_id = p_tenant_id and p.scope = any (v_scopes) and p.word = w.word
-                       and (p.scope = '' or cardinality(p.required_scopes) = 1
-                            or p.scope = (select min(s.scope collate "C") from unnest(p.required_scopes) as s(scope) where s.scope = any (v_scopes)))) as l
+                     where p.tenant_id = p_tenant_id and p.scope_key = any (v_scopes) and p.word_key = w.word
+                       and (cardinality(p.required_scopes) <= 1 or graphium_private.is_visible(p.required_scopes, '{}')
+                            or p.scope_key = (select min(s.key) from (select hashtextextended(u.scope, (select graphium_private._index_seed())) as key from unnest(p.required_scopes) as u(scope)) as s where s.key = any (v_scopes)))) as l
      where l.frequency > 0
   ), corpus as materialized (
     select greatest((select sum(f.statement_count) from graphium.dh_families f where f.tenant_id = p_tenant_id), max(c.frequency))::double precision as documents,
@@ -80,11 +81,11 @@ begin
       from counted c
      cross join corpus t
   ), bounded as (
-    select w.*, sum(w.weight * w.occurrences / (w.occurrences + v_k1 * (1 - v_b) + w.per_word * w.length)) over (order by w.frequency desc, w.word collate "C" desc) as most
+    select w.*, sum(w.weight * w.occurrences / (w.occurrences + v_k1 * (1 - v_b) + w.per_word * w.length)) over (order by w.frequency desc, w.word desc) as most
       from weighed w
   )
-  select array_agg(b.word order by b.most desc, b.frequency, b.word collate "C"), array_agg(b.frequency order by b.most desc, b.frequency, b.word collate "C"),
-         array_agg(b.weight order by b.most desc, b.frequency, b.word collate "C"), array_agg(b.most order by b.most desc, b.frequency, b.word collate "C"), max(b.per_word)
+  select array_agg(b.word order by b.frequency, b.word), array_agg(b.frequency order by b.frequency, b.word),
+         array_agg(b.weight order by b.frequency, b.word), array_agg(b.most order by b.frequency, b.word), max(b.per_word)
     into v_words, v_frequencies, v_weights, v_rest, v_per_word
     from bounded b;
   v_rest := v_rest[2:] || 0::double precision;
@@ -99,7 +100,7 @@ begin
         v_postings := v_postings + v_frequencies[v_upto];
       end loop;
     elsif 10 * cardinality(v_ids) * cardinality(v_scopes) < v_frequencies[v_upto] then -- so much longer a look-up takes than reading on
-      v_join := 'and p.word = any ($3) and p.statement_id = any ($1)';
+      v_join := 'and p.word_key = any ($3) and p.statement_id = any ($1)';
       v_upto := cardinality(v_words);
     else
       v_join := 'and (p.statement_id = any ($1)) is true'; -- not for the index
@@ -110,9 +111,9 @@ begin
         union all
         select p.statement_id, w.weight * p.occurrences / (p.occurrences + $5 + $6 * p.length)
           from unnest($3, $4) as w(word, weight)
-          join graphium_private.postings p on p.tenant_id = %1$L::uuid and p.scope = any (%2$L::text[]) and p.word = w.word %3$s
-         where (p.scope = '' or cardinality(p.required_scopes) = 1
-                or p.scope = (select min(s.scope collate "C") from unnest(p.required_scopes) as s(scope) where s.scope = any (%2$L::text[])))
+          join graphium_private.postings p on p.tenant_id = %1$L::uuid and p.scope_key = any (%2$L::bigint[]) and p.word_key = w.word %3$s
+         where (cardinality(p.required_scopes) <= 1 or graphium_private.is_visible(p.required_scopes, '{}')
+                or p.scope_key = (select min(s.key) from (select hashtextextended(u.scope, (select graphium_private._index_seed())) as key from unnest(p.required_scopes) as u(scope)) as s where s.key = any (%2$L::bigint[])))
       ), scored as materialized (
         select f.statement_id, sum(f.score) as score from found f group by f.statement_id
       ), least as materialized (

@@ -1,5 +1,6 @@
 -- Two things that dedup found alike, or that may be (functions/062_match_statements.sql). No similarity: nobody has looked yet.
 set local role graphium_owner;
+set local lock_timeout = '10s';
 
 create type graphium_private.likeness as (
   later integer,       -- an input of the batch, by its ordinal

@@ -231,6 +231,7 @@ def reads_and_no_more(conn: Connection, superuser: Connection) -> None:
         "create table graphium.mine ()",
         "create temporary table mine ()",
         "set role graphium_user",
+        "set role graphium_reader",
         "set session authorization postgres",
         "create role mine",
         "select pg_read_file('/etc/passwd')",
