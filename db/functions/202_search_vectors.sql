@@ -5,11 +5,12 @@
 --   a principal (unless principals_use_hnsw says otherwise)                          → exact: he may count what a search
 --                                                                                      read, and along an index that
 --                                                                                      tells of hidden rows
+--   a family, genus or specimen filter that admits at most exact_scan_max vectors    → exact: a filtered graph walk misses
+--                                                                                      rows, however far it goes
 --   memory_types, since and until that admit at most exact_label_max                 → exact, by the index on both
---   a family, genus or specimen filter that admits at most exact_scan_max vectors    → exact: a filtered graph walk is
---                                                                                      slower there, and misses rows
 --   otherwise                                                                        → hnsw
--- graphium.explain_search() tells it.
+-- graphium.explain_search() tells it. Families together with memory_types, since or until are looked up by an index on all of
+-- these (0023), but for a principal, who would count by it.
 -- HNSW applies row-level security and filters after the index, so it may run dry, and how many rows it must look at to find
 -- the nearest ones depends on the query. So _nearest looks twice, and goes by what it sees (visible rows only, but that it sees them
 -- among the nearest of the tenant, hidden ones included):
@@ -189,55 +190,68 @@ create or replace function graphium_private._choose_scan(p_tenant_id uuid, p_dim
 as $choose_scan$
 declare
   v_index constant name := graphium_private._hnsw_index_name(p_tenant_id);
+  v_is_labelled constant boolean := num_nonnulls(p_memory_types, p_since, p_until) > 0;
+  v_is_of_family constant boolean := v_is_labelled and p_level is not distinct from 'family';
   v_max bigint;
   v_admitted bigint;
 begin
   scan := 'exact';
-  has_index := false;
+  has_index := to_regclass('graphium.' || v_index) is not null;
   by_label := false;
-  if to_regclass('graphium.' || v_index) is null then
-    reason := 'the tenant has no index of its own'; -- most tenants, told at once
-    return;
-  end if;
-  if not exists (select from pg_catalog.pg_index i
-                   join pg_catalog.pg_class c on c.oid = i.indexrelid
-                   join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum = 1
-                  where c.relname = v_index and c.relnamespace = 'graphium'::regnamespace
-                    and i.indisvalid and a.atttypmod = p_dimensions
-                    and exists (select from pg_catalog.pg_depend d -- else it is one of before there was _indexed
-                                 where (d.classid, d.objid) = ('pg_catalog.pg_class'::regclass, c.oid)
-                                   and (d.refclassid, d.refobjid) = ('pg_catalog.pg_proc'::regclass, 'graphium_private._indexed'::regproc))) then
-    reason := 'the tenant''s index is not valid, or not made for its vectors as they are now';
-    return;
-  end if;
-  has_index := graphium_private._setting('principals_use_hnsw') <> 0
-               or not exists (select from graphium.principals p where p.role_name = session_user);
   if not has_index then
-    reason := 'a principal searches exactly, unless principals_use_hnsw says otherwise';
+    reason := 'the tenant has no index of its own';
+  elsif not exists (select from pg_catalog.pg_index i
+                      join pg_catalog.pg_class c on c.oid = i.indexrelid
+                      join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum = 1
+                     where c.relname = v_index and c.relnamespace = 'graphium'::regnamespace
+                       and i.indisvalid and a.atttypmod = p_dimensions
+                       and exists (select from pg_catalog.pg_depend d -- else it is one of before there was _indexed
+                                    where (d.classid, d.objid) = ('pg_catalog.pg_class'::regclass, c.oid)
+                                      and (d.refclassid, d.refobjid) = ('pg_catalog.pg_proc'::regclass, 'graphium_private._indexed'::regproc))) then
+    has_index := false;
+    reason := 'the tenant''s index is not valid, or not made for its vectors as they are now';
+  end if;
+  if not has_index and not v_is_of_family then -- most searches, told at once
+    return;
+  end if;
+  if graphium_private._setting('principals_use_hnsw') = 0 and exists (select from graphium.principals p where p.role_name = session_user) then
+    if has_index then
+      reason := 'a principal searches exactly, unless principals_use_hnsw says otherwise';
+    end if;
+    has_index := false;
+    return;
+  end if;
+  by_label := v_is_of_family;
+  if not has_index then
     return;
   end if;
 
-  if num_nonnulls(p_memory_types, p_since, p_until) > 0 then
-    v_max := graphium_private._setting('exact_label_max');
-    execute format('select count(*) from (select from graphium.kg_embeddings r where r.tenant_id = %L::uuid and graphium_private._is_ours_to_read(r.tenant_id) %s limit %s) as e',
-                   p_tenant_id, graphium_private._write_filter('kg_embeddings', null, null, p_memory_types, null, p_since, p_until), v_max + 1) into v_admitted;
-    if v_admitted <= v_max then
-      reason := 'memory_types, since and until admit no more than exact_label_max vectors';
-      by_label := true;
-      return;
-    end if;
-  end if;
-  -- Whole families are counted already; of genera and specimens, their families bound the number, and where that says
-  -- too little they are counted up to the limit.
+  -- Whole families are counted already, and bound the number of what is in them.
   if p_level is not null then
-    v_max := graphium_private._setting('exact_scan_max');
     select coalesce(sum(c.embeddings), 0) into v_admitted
       from graphium_private.family_counters c
      where c.tenant_id = p_tenant_id
        and c.family_id in (select unnest(p_ids) where p_level = 'family'
                            union all select g.family_id from graphium.dh_genera g where p_level = 'genus' and g.tenant_id = p_tenant_id and g.id = any (p_ids)
                            union all select s.family_id from graphium.dh_specimens s where p_level = 'specimen' and s.tenant_id = p_tenant_id and s.id = any (p_ids));
-    if v_admitted > v_max and p_level <> 'family' then
+    v_max := graphium_private._setting('exact_scan_max');
+    if p_level = 'family' and v_admitted <= v_max then
+      reason := 'the filter by family admits no more than exact_scan_max vectors';
+      return;
+    end if;
+  end if;
+  if v_is_labelled then
+    execute format('select count(*) <= %s from (select from graphium.kg_embeddings r where r.tenant_id = %L::uuid and graphium_private._is_ours_to_read(r.tenant_id) %s limit %s) as e',
+                   graphium_private._setting('exact_label_max'), p_tenant_id,
+                   graphium_private._write_filter('kg_embeddings', case when v_is_of_family then p_level end, p_ids, p_memory_types, null, p_since, p_until),
+                   graphium_private._setting('exact_label_max') + 1) into by_label;
+    if by_label then
+      reason := 'memory_types, since and until admit no more than exact_label_max vectors';
+      return;
+    end if;
+  end if;
+  if p_level <> 'family' then
+    if v_admitted > v_max then
       execute format('select count(*) from (select from graphium.kg_embeddings e where e.tenant_id = %L::uuid and e.%I = any (%L::uuid[]) limit %s) as e',
                      p_tenant_id, p_level || '_id', p_ids, v_max + 1) into v_admitted;
     end if;

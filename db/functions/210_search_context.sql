@@ -53,7 +53,7 @@ begin
     end if;
     v_choice := graphium_private._choose_scan(p_tenant.id, p_tenant.dimensions, p_level, p_ids, p_memory_types, p_since, p_until);
     if v_choice.by_label then
-      v_filter := v_filter || ' and graphium_private._is_ours_to_read(r.tenant_id)'; -- the condition of the index on type and time
+      v_filter := v_filter || ' and graphium_private._is_ours_to_read(r.tenant_id)'; -- the condition of the indexes on type and time
     end if;
     if v_choice.scan = 'hnsw' then
       v_near := (graphium_private._nearest(p_tenant.id, p_tenant.dimensions, p_query, v_filter, v_pool)).hits;

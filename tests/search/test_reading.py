@@ -206,8 +206,8 @@ TIMES = 6
             {"query_embedding": V, "specimens": ["specimen9"]},
             {"kg_embeddings": 30, "kg_statements": 60},
         ),
-        # words: the postings of those words, 60 and 1
-        ("search_context", {"query_text": "word7 number8"}, {"postings": 61, "kg_statements": 60, "kg_embeddings": 0}),
+        # words: the visible postings of those words, 40 and 1, are counted and scored
+        ("search_context", {"query_text": "word7 number8"}, {"postings": 82, "kg_statements": 60, "kg_embeddings": 0}),
         ("recall_context", {}, {"kg_statements": 240}),
         ("recall_context", {"family": "family7"}, {"kg_statements": 240}),
         ("recall_context", {"genus": "genus1"}, {"kg_statements": 40 * 80 + 60}),  # 40 families have one
@@ -226,6 +226,24 @@ def test_rows_touched(
         assert rows
         for table, bound in bounds.items():
             assert counts[table] <= bound, table
+
+
+def test_common_words_are_counted_and_scored_for_candidates_only(
+    large: Corpus, watched: Connection, boss: Connection
+) -> None:
+    """4,000 visible statements have the one word, 40 the other. The 40 are scored, and the common word looked up for them."""
+    arguments = {"query_text": "tea word7", "match_count": 10}
+    try:
+        answers = []
+        for step, bounds in ((10_000, (8_080, 8_080)), (100, (4_081, 4_120))):
+            boss.execute("update graphium_private.settings set value = %s where name = 'bm25_step'", [step])
+            rows, counts = counted(watched, large, "search_context", **arguments)
+            answers.append(rows)
+            assert bounds[0] <= counts["postings"] <= bounds[1]
+        assert answers[0] == answers[1]
+        assert {r.content.split()[1] for r in answers[0]} == {"word7"}
+    finally:
+        boss.execute("update graphium_private.settings set value = 10000 where name = 'bm25_step'")
 
 
 def test_a_page_costs_the_same_at_any_depth(large: Corpus, watched: Connection) -> None:

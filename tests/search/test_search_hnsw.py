@@ -185,6 +185,70 @@ def test_which_scan_a_filter_takes(
     assert told.index_name == (index_of(corpus) if path == "hnsw" else None)
 
 
+def indexes_read(conn: Connection, corpus: Corpus) -> dict[str, int]:
+    """How often the transaction scanned the tenant's own index, and each of those that all tenants share."""
+    rows = conn.execute(
+        "select coalesce(p.relname, c.relname), sum(pg_stat_get_xact_numscans(c.oid))::int from pg_index i join pg_class c on c.oid = i.indexrelid"
+        " left join pg_inherits h on h.inhrelid = c.oid left join pg_class p on p.oid = h.inhparent"
+        " where i.indrelid in (select relid from pg_partition_tree('graphium.kg_embeddings')) group by 1"
+    ).fetchall()
+    names = {index_of(corpus): "hnsw", "kg_embeddings_of_type": "type", "kg_embeddings_of_family": "family and type",
+             "kg_embeddings_in_family": "family"}  # fmt: skip
+    return {names[name]: scans for name, scans in rows if name in names}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "read_from"),
+    [
+        ({}, "hnsw, first look", {"hnsw": 1}),
+        ({"ratio": -1}, "hnsw, second look", {"hnsw": 2}),
+        ({"match_count": 120}, "hnsw, second look", {"hnsw": 1}),
+        ({"memory_types": ["decision"], "match_count": 4}, "hnsw, read on", {"hnsw": 3, "type": 1}),
+        ({"memory_types": ["decision"], "match_count": 15}, "exact, after hnsw", {"hnsw": 2, "type": 1}),
+        ({"memory_types": ["decision"], "labels": 15}, "exact", {"type": 2}),
+        ({"families": ["family3"]}, "exact", {"family": 1}),
+        ({"families": ["family3"], "memory_types": ["decision"]}, "exact", {"family and type": 1}),
+        ({"families": ["family3"], "since": LONG_AGO}, "exact", {"family and type": 1}),
+        ({"families": ["family0"], "memory_types": ["decision"]}, "exact", {"family and type": 2}),
+        ({"families": ["family0"]}, "hnsw, first look", {"hnsw": 1}),
+    ],
+    ids=str,
+)
+def test_each_path_reads_its_index(
+    corpus: Corpus,
+    app: Connection,
+    admin: Connection,
+    boss: Connection,
+    arguments: dict[str, Any],
+    path: str,
+    read_from: dict[str, int],
+) -> None:
+    """15 decisions in all, 1 of them in family3 and 5 in family0; and what is in few indexes is found completely."""
+    boss.execute("analyze graphium.kg_embeddings")
+    asked = {"query_embedding": corpus.rows[0].embedding, "match_count": 5, **arguments}
+    changed = {"hnsw_easy_ratio": asked.pop("ratio", 0.75), "exact_label_max": asked.pop("labels", 5)}
+    try:
+        for name, value in changed.items():
+            boss.execute("update graphium_private.settings set value = %s where name = %s", [value, name])
+        with as_caller(admin, corpus.slug):
+            [told] = read(admin, "explain_search", **asked)
+        with as_caller(app, corpus.slug, ["hr", "board"]):
+            before = indexes_read(app, corpus)
+            hits = read(app, "search_context", follow_symbiosis=False, **asked)
+            scans = {name: count - before[name] for name, count in indexes_read(app, corpus).items()}
+    finally:
+        for name, value in (("hnsw_easy_ratio", 0.75), ("exact_label_max", 5)):
+            boss.execute("update graphium_private.settings set value = %s where name = %s", [value, name])
+    nearest = {id for id, _ in corpus.nearest(asked["query_embedding"], None)[:800]}
+    assert sum(r.id in nearest and r.memory_type == "decision" for r in corpus.rows) == 2  # which a second look finds
+    assert told.path == path
+    assert {name: count for name, count in scans.items() if count} == read_from
+    expected = [id for id, _ in corpus.nearest(asked["query_embedding"], None, lambda r: r.family in asked.get("families", [r.family])
+        and r.memory_type in asked.get("memory_types", [r.memory_type]))][: asked["match_count"]]  # fmt: skip
+    assert len(hits) == len(expected)
+    assert len({h.statement_id for h in hits} & set(expected)) >= 0.98 * len(expected)
+
+
 def test_the_paths_that_are_explained_to_an_admin(corpus: Corpus, admin: Connection) -> None:
     query = np.ones(DIMENSIONS, dtype=np.float32)
     row = corpus.rows[0].embedding

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -89,6 +89,56 @@ def test_bm25_by_its_definition(
         ]
         assert {h.similarity for h in hits} == {None}
         assert search(conn, corpus, held, query_text=query, match_count=7) == hits[:7]
+
+
+@pytest.fixture
+def step(boss: Connection) -> Iterator[Callable[[int], None]]:
+    """Sets how many postings are scored at a time."""
+
+    def be(postings: int) -> None:
+        boss.execute("update graphium_private.settings set value = %s where name = 'bm25_step'", [postings])
+
+    yield be
+    be(10_000)
+
+
+@pytest.mark.parametrize("scopes", [(), ("hr",), ("legal", "hr")])
+@pytest.mark.parametrize("filters", [{}, {"families": ["family1"]}, {"memory_types": ["event"]}], ids=str)
+def test_the_answer_is_the_same_however_few_words_are_scored_at_a_time(
+    corpus: Corpus, app: Connection, step: Callable[[int], None], scopes: tuple[str, ...], filters: dict[str, Any]
+) -> None:
+    """Rare words and common ones, one row wanted or many, with a vector's candidates beside and without."""
+    random = np.random.default_rng(8)
+    for n in range(25):
+        words = [
+            *random.choice(STEMS, size=random.integers(1, 9)),
+            *(f"number{i}" for i in random.integers(0, 450, n % 4)),
+        ]
+        arguments: dict[str, Any] = {
+            "query_text": " ".join(words),
+            "match_count": int(random.choice([1, 3, 10, 50])),
+            **filters,
+        }
+        if n % 3 == 0:
+            arguments["query_embedding"] = random.normal(size=8).astype(np.float32)
+        answers = []
+        for postings in (1_000_000, 100, 1):
+            step(postings)
+            answers.append(search(app, corpus, scopes, **arguments))
+        assert answers[0] == answers[1] == answers[2]
+
+
+def test_of_equal_scores_the_oldest_come_first_however_words_are_scored(
+    new_corpus: Callable[..., Corpus], app: Connection, step: Callable[[int], None]
+) -> None:
+    corpus = new_corpus(3)
+    ids = corpus.plant(*[Row("f", content=f"tea milk {('fox', 'owl')[n % 2]} end{n}") for n in range(60)])
+    for postings in (1_000_000, 1):
+        step(postings)
+        for count in (1, 7, 59):
+            hits = search(app, corpus, query_text="tea milk fox owl", match_count=count)
+            assert [h.statement_id for h in hits] == ids[:count]
+            assert len({h.score for h in hits}) == 1
 
 
 def test_filters_hold_and_do_not_change_scores(corpus: Corpus, app: Connection) -> None:
