@@ -69,7 +69,7 @@ declare
   v_narrowed text := nullif(current_setting('graphium.scopes', true), '');
   v_named text[];
 begin
-  -- A search does this some ten times. Two look-ups by key take less time than a join of the two.
+  -- Two look-ups by key take less time than a join of the two.
   select p.role_oid, p.tenant, p.scopes, p.read_only into v_role_oid, v_slug, scopes, read_only
     from graphium.principals p
    where p.role_name = session_user;
@@ -112,28 +112,50 @@ $resolve_caller$;
 comment on function graphium_private._resolve_caller() is
   'Tenant and scopes of the session''s user. No tenant: tenant_id is NULL and scopes are empty. An admin: scopes are NULL, which means all.';
 revoke all on function graphium_private._resolve_caller() from public;
-grant execute on function graphium_private._resolve_caller() to graphium_owner, graphium_cypher;
+grant execute on function graphium_private._resolve_caller() to graphium_reader, graphium_owner, graphium_cypher; -- readers: policies ask as them
 
--- The two policy helpers. Policies call them as (select f()), so once per statement and not per row. (PL/pgSQL keeps its
--- plan through the session: a tenth faster than SQL here, and a search calls them some twenty times.)
-create or replace function graphium_private.caller_tenant_id() returns uuid
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
-as $caller_tenant_id$
+-- The two policy helpers. Policies call them as (select f()), so once per table and statement and not per row. Inlined: bodies
+-- parsed when they are made, and no SET. For our own functions the answer is what _remember_caller() left, if it was called:
+-- the end of this file tells. (The two that look for it are in plpgsql, which keeps its plan; inlined, they would be planned again
+-- and again. Callers may execute them, for PostgreSQL checks both branches of a case, but cannot name them.)
+create or replace function graphium_private._remembered_tenant_id() returns uuid
+  language plpgsql stable parallel unsafe security invoker
+as $remembered_tenant_id$
 begin
+  if current_setting('search_path') = 'pg_catalog, pg_temp, pg_caller' then
+    return current_setting('graphium.remembered_tenant');
+  end if;
   return (graphium_private._resolve_caller()).tenant_id;
 end
-$caller_tenant_id$;
+$remembered_tenant_id$;
+comment on function graphium_private._remembered_tenant_id() is 'For a function of ours: the tenant of the caller that it remembered, or else of the one there is.';
+revoke all on function graphium_private._remembered_tenant_id() from public;
+grant execute on function graphium_private._remembered_tenant_id() to graphium_reader, graphium_owner, graphium_cypher;
+
+create or replace function graphium_private._remembered_scopes() returns text[]
+  language plpgsql stable parallel unsafe security invoker
+as $remembered_scopes$
+begin
+  if current_setting('search_path') = 'pg_catalog, pg_temp, pg_caller' then
+    return nullif(current_setting('graphium.remembered_scopes'), 'all');
+  end if;
+  return (graphium_private._resolve_caller()).scopes;
+end
+$remembered_scopes$;
+comment on function graphium_private._remembered_scopes() is 'For a function of ours: the scopes of the caller that it remembered, or else of the one there is; NULL for an admin.';
+revoke all on function graphium_private._remembered_scopes() from public;
+grant execute on function graphium_private._remembered_scopes() to graphium_reader, graphium_owner, graphium_cypher;
+
+create or replace function graphium_private.caller_tenant_id() returns uuid
+  language sql stable parallel unsafe security invoker
+  return case when current_user = 'graphium_owner' then graphium_private._remembered_tenant_id() else (graphium_private._resolve_caller()).tenant_id end;
 comment on function graphium_private.caller_tenant_id() is 'Policy helper: the caller''s tenant, or NULL.';
 revoke all on function graphium_private.caller_tenant_id() from public;
 grant execute on function graphium_private.caller_tenant_id() to graphium_reader, graphium_owner, graphium_cypher;
 
 create or replace function graphium_private.caller_scopes() returns text[]
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
-as $caller_scopes$
-begin
-  return (graphium_private._resolve_caller()).scopes;
-end
-$caller_scopes$;
+  language sql stable parallel unsafe security invoker
+  return case when current_user = 'graphium_owner' then graphium_private._remembered_scopes() else (graphium_private._resolve_caller()).scopes end;
 comment on function graphium_private.caller_scopes() is 'Policy helper: the caller''s scopes; NULL for an admin, who holds all.';
 revoke all on function graphium_private.caller_scopes() from public;
 grant execute on function graphium_private.caller_scopes() to graphium_reader, graphium_owner, graphium_cypher;
@@ -217,3 +239,36 @@ $require_admin$;
 comment on function graphium_private._require_admin() is 'The tenant that the calling admin named, or an error.';
 revoke all on function graphium_private._require_admin() from public;
 grant execute on function graphium_private._require_admin() to graphium_owner;
+
+-- ---------------------------------------------------------------- looked up once
+-- A search reads six tables, each under its policy, and to look the caller up for each takes a third of a small one. So functions
+-- that read much call _remember_caller() first, and from there to their end policies take the caller from two settings. Any client
+-- can write those; that they are ours is told by two things which no client can have at once (docs/decisions/0100):
+--   current_user is graphium_owner: a function of ours runs. Each starts with the search_path in its own head, whatever the
+--     client's is (the deployer and check_security() refuse one whose path does not end in pg_temp)
+--   the search_path ends in pg_caller: only _remember_caller() puts that there, and it has just written the settings. The path
+--     ends with the function that called it, or with an error, and with it the belief
+-- There is no schema pg_caller, and names in pg_ are reserved: nobody can make it. What this function's own path is, is its caller's:
+-- with one in its head, what it sets would end with it. The settings themselves last until the transaction ends, and tell the
+-- client who he is.
+set local role graphium_owner;
+
+create or replace function graphium_private._remember_caller() returns uuid
+  language plpgsql stable parallel unsafe security invoker
+as $remember_caller$
+declare
+  v_caller constant record := graphium_private._resolve_caller();
+  v_set text;
+begin
+  if v_caller.tenant_id is null then
+    perform graphium_private._require_caller(); -- says why
+  end if;
+  v_set := set_config('graphium.remembered_tenant', v_caller.tenant_id::text, true);
+  v_set := set_config('graphium.remembered_scopes', coalesce(v_caller.scopes::text, 'all'), true);
+  v_set := set_config('search_path', 'pg_catalog, pg_temp, pg_caller', true);
+  return v_caller.tenant_id;
+end
+$remember_caller$;
+comment on function graphium_private._remember_caller() is
+  'The caller''s tenant id, or MG001. From here to the end of the function that calls this, policies take the caller for who he is now.';
+revoke all on function graphium_private._remember_caller() from public;

@@ -5,7 +5,7 @@ set local role graphium_owner;
 -- Family, genus and specimen determine each other upwards, so the narrowest level that is named decides alone: its ids
 -- are those whose parents have the other names. level is NULL when nothing is named.
 create or replace function graphium_private._find_taxa(p_tenant_id uuid, p_families text[], p_genera text[], p_specimens text[], out level text, out ids uuid[])
-  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel safe security invoker
 as $find_taxa$
 declare
   v_named uuid[];
@@ -69,7 +69,7 @@ grant execute on function graphium_private._write_filter(text, text, uuid[], tex
 -- expects filters and audiences to admit. One taxon at a time, because each has its own place in the index. Without a filter
 -- the plan is kept through the session.
 create or replace function graphium_private._newest(p_tenant_id uuid, p_level text, p_ids uuid[], p_filter text, p_after uuid, p_count int) returns uuid[]
-  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp set enable_sort = off set plan_cache_mode = force_generic_plan
+  language plpgsql stable parallel safe security invoker set enable_sort = off set plan_cache_mode = force_generic_plan
 as $newest$
 -- @plpgsql_check_options: security_warnings = off
 -- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)

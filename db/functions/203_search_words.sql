@@ -14,7 +14,7 @@ comment on function graphium_private._query_words(text) is 'The first 100 distin
 revoke all on function graphium_private._query_words(text) from public;
 
 create or replace function graphium_private._held_scopes(p_tenant_id uuid) returns text[]
-  language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security invoker
 as $held_scopes$
 declare
   v_held constant text[] := graphium_private.caller_scopes();
@@ -29,7 +29,7 @@ revoke all on function graphium_private._held_scopes(uuid) from public;
 -- of the order of a sum does not decide between equals.
 create or replace function graphium_private._match_words(p_tenant_id uuid, p_words text[], p_filter text, p_count int, p_also uuid[] = '{}')
   returns table (statement_id uuid, score real)
-  language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp set work_mem = '32MB'
+  language plpgsql stable parallel unsafe security invoker set work_mem = '32MB'
 as $match_words$
 declare
   v_scopes constant text[] := graphium_private._held_scopes(p_tenant_id);
