@@ -60,7 +60,7 @@ $refuse_maintenance$;
 comment on function graphium_private._refuse_maintenance() is 'insufficient_privilege in code that maintenance of somebody''s table runs, where session_user does not tell who asks.';
 revoke all on function graphium_private._refuse_maintenance() from public;
 
-create or replace function graphium_private._resolve_caller(out tenant_id uuid, out tenant text, out scopes text[], out role text, out source text, out read_only boolean)
+create or replace function graphium_private.resolve_caller(out tenant_id uuid, out tenant text, out scopes text[], out role text, out source text, out read_only boolean)
   language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $resolve_caller$
 declare
@@ -109,53 +109,53 @@ begin
   end if;
 end
 $resolve_caller$;
-comment on function graphium_private._resolve_caller() is
+comment on function graphium_private.resolve_caller() is
   'Tenant and scopes of the session''s user. No tenant: tenant_id is NULL and scopes are empty. An admin: scopes are NULL, which means all.';
-revoke all on function graphium_private._resolve_caller() from public;
-grant execute on function graphium_private._resolve_caller() to graphium_reader, graphium_owner, graphium_cypher; -- readers: policies ask as them
+revoke all on function graphium_private.resolve_caller() from public;
+grant execute on function graphium_private.resolve_caller() to graphium_reader, graphium_owner, graphium_cypher;
 
 -- The two policy helpers. Policies call them as (select f()), so once per table and statement and not per row. Inlined: bodies
 -- parsed when they are made, and no SET. For our own functions the answer is what _remember_caller() left, if it was called:
 -- the end of this file tells. (The two that look for it are in plpgsql, which keeps its plan; inlined, they would be planned again
--- and again. Callers may execute them, for PostgreSQL checks both branches of a case, but cannot name them.)
-create or replace function graphium_private._remembered_tenant_id() returns uuid
+-- and again. Callers may execute them, for PostgreSQL checks both branches of a case.)
+create or replace function graphium_private.remembered_tenant_id() returns uuid
   language plpgsql stable parallel unsafe security invoker
 as $remembered_tenant_id$
 begin
   if current_setting('search_path') = 'pg_catalog, pg_temp, pg_caller' then
     return current_setting('graphium.remembered_tenant');
   end if;
-  return (graphium_private._resolve_caller()).tenant_id;
+  return (graphium_private.resolve_caller()).tenant_id;
 end
 $remembered_tenant_id$;
-comment on function graphium_private._remembered_tenant_id() is 'For a function of ours: the tenant of the caller that it remembered, or else of the one there is.';
-revoke all on function graphium_private._remembered_tenant_id() from public;
-grant execute on function graphium_private._remembered_tenant_id() to graphium_reader, graphium_owner, graphium_cypher;
+comment on function graphium_private.remembered_tenant_id() is 'For a function of ours: the tenant of the caller that it remembered, or else of the one there is.';
+revoke all on function graphium_private.remembered_tenant_id() from public;
+grant execute on function graphium_private.remembered_tenant_id() to graphium_reader, graphium_owner, graphium_cypher;
 
-create or replace function graphium_private._remembered_scopes() returns text[]
+create or replace function graphium_private.remembered_scopes() returns text[]
   language plpgsql stable parallel unsafe security invoker
 as $remembered_scopes$
 begin
   if current_setting('search_path') = 'pg_catalog, pg_temp, pg_caller' then
     return nullif(current_setting('graphium.remembered_scopes'), 'all');
   end if;
-  return (graphium_private._resolve_caller()).scopes;
+  return (graphium_private.resolve_caller()).scopes;
 end
 $remembered_scopes$;
-comment on function graphium_private._remembered_scopes() is 'For a function of ours: the scopes of the caller that it remembered, or else of the one there is; NULL for an admin.';
-revoke all on function graphium_private._remembered_scopes() from public;
-grant execute on function graphium_private._remembered_scopes() to graphium_reader, graphium_owner, graphium_cypher;
+comment on function graphium_private.remembered_scopes() is 'For a function of ours: the scopes of the caller that it remembered, or else of the one there is; NULL for an admin.';
+revoke all on function graphium_private.remembered_scopes() from public;
+grant execute on function graphium_private.remembered_scopes() to graphium_reader, graphium_owner, graphium_cypher;
 
 create or replace function graphium_private.caller_tenant_id() returns uuid
   language sql stable parallel unsafe security invoker
-  return case when current_user = 'graphium_owner' then graphium_private._remembered_tenant_id() else (graphium_private._resolve_caller()).tenant_id end;
+  return case when current_user = 'graphium_owner' then graphium_private.remembered_tenant_id() else (graphium_private.resolve_caller()).tenant_id end;
 comment on function graphium_private.caller_tenant_id() is 'Policy helper: the caller''s tenant, or NULL.';
 revoke all on function graphium_private.caller_tenant_id() from public;
 grant execute on function graphium_private.caller_tenant_id() to graphium_reader, graphium_owner, graphium_cypher;
 
 create or replace function graphium_private.caller_scopes() returns text[]
   language sql stable parallel unsafe security invoker
-  return case when current_user = 'graphium_owner' then graphium_private._remembered_scopes() else (graphium_private._resolve_caller()).scopes end;
+  return case when current_user = 'graphium_owner' then graphium_private.remembered_scopes() else (graphium_private.resolve_caller()).scopes end;
 comment on function graphium_private.caller_scopes() is 'Policy helper: the caller''s scopes; NULL for an admin, who holds all.';
 revoke all on function graphium_private.caller_scopes() from public;
 grant execute on function graphium_private.caller_scopes() to graphium_reader, graphium_owner, graphium_cypher;
@@ -164,7 +164,7 @@ create or replace function graphium_private._require_caller() returns uuid
   language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $require_caller$
 declare
-  v_tenant_id uuid := (graphium_private._resolve_caller()).tenant_id;
+  v_tenant_id uuid := (graphium_private.resolve_caller()).tenant_id;
 begin
   if v_tenant_id is null then
     perform graphium_private._raise_error('MG001', case when graphium_private._is_pooled()
@@ -202,7 +202,7 @@ as $require_writer$
 declare
   v_tenant_id uuid := graphium_private._require_caller();
 begin
-  if (graphium_private._resolve_caller()).read_only then
+  if (graphium_private.resolve_caller()).read_only then
     raise exception using errcode = 'insufficient_privilege', message = format('role "%s" may only read this tenant', session_user),
       hint = 'An administrator binds it for writing with graphium.add_principal(…, read_only => false).';
   end if;
@@ -218,7 +218,7 @@ create or replace function graphium_private._require_admin_role() returns void
   language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $require_admin_role$
 begin
-  if (graphium_private._resolve_caller()).role is distinct from 'admin' then
+  if (graphium_private.resolve_caller()).role is distinct from 'admin' then
     raise exception using errcode = 'insufficient_privilege', message = 'only a member of graphium_admin may call this function',
       hint = 'Connect as a login role that is a member of graphium_admin and is not bound to a tenant by graphium.principals.';
   end if;
@@ -257,7 +257,7 @@ create or replace function graphium_private._remember_caller() returns uuid
   language plpgsql stable parallel unsafe security invoker
 as $remember_caller$
 declare
-  v_caller constant record := graphium_private._resolve_caller();
+  v_caller constant record := graphium_private.resolve_caller();
   v_set text;
 begin
   if v_caller.tenant_id is null then
@@ -272,3 +272,6 @@ $remember_caller$;
 comment on function graphium_private._remember_caller() is
   'The caller''s tenant id, or MG001. From here to the end of the function that calls this, policies take the caller for who he is now.';
 revoke all on function graphium_private._remember_caller() from public;
+
+set local role graphium_keeper;
+drop function if exists graphium_private._resolve_caller(); -- its name was one for our own functions only; now policies call it

@@ -11,11 +11,9 @@ from graphium_db.deploy.tree import DeployError, Tree, statements
 
 # Functions that callers may execute and that have no search_path, because with one they could not be inlined into a
 # policy. Their bodies are parsed when they are made, so no path can reach into them.
-INLINED = frozenset(
-    f"graphium_private.{name}" for name in ("is_visible", "caller_tenant_id", "caller_scopes")
-)
-# These go by the path that they run under, and policies run them for graphium_owner only (db/functions/020_identity.sql).
-BY_PATH = frozenset(f"graphium_private.{name}" for name in ("_remembered_tenant_id", "_remembered_scopes"))
+INLINED = frozenset(f"graphium_private.{name}" for name in ("is_visible", "caller_tenant_id", "caller_scopes"))
+# These go by the path that they run under; policies run them for graphium_owner only (db/functions/020_identity.sql).
+BY_PATH = frozenset(f"graphium_private.{name}" for name in ("remembered_tenant_id", "remembered_scopes"))
 OWNERS = ("graphium_owner", "graphium_keeper", "graphium_cypher")
 
 
