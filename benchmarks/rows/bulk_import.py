@@ -42,8 +42,8 @@ select format('alter table %s drop constraint %I', conrelid::regclass, conname),
 
 
 WORDS = """
-insert into raw.postings (tenant_id, scope, statement_id, word, occurrences, length, required_scopes)
-select s.tenant_id, p.scope, s.id, w.word, w.occurrences, cardinality(d.words), s.required_scopes
+insert into raw.postings (tenant_id, scope_key, statement_id, word_key, occurrences, length, required_scopes)
+select s.tenant_id, hashtextextended(p.scope, 7), s.id, hashtextextended(w.word, 7), w.occurrences, cardinality(d.words), s.required_scopes
   from raw.kg_statements s,
        lateral (select graphium_private.words_v1(s.content) as words offset 0) as d,
        lateral (select u.word, count(*) as occurrences from unnest(d.words) as u(word) group by u.word) as w,

@@ -41,8 +41,8 @@ REFERENCE = (
       from raw.parsed p where p.batch = $1
     """,
     """
-    insert into raw.postings (tenant_id, scope, statement_id, word, occurrences, length, required_scopes)
-    select p.tenant_id, '', p.id, w.word, w.occurrences, cardinality(d.words), p.required_scopes
+    insert into raw.postings (tenant_id, scope_key, statement_id, word_key, occurrences, length, required_scopes)
+    select p.tenant_id, 7, p.id, hashtextextended(w.word, 7), w.occurrences, cardinality(d.words), p.required_scopes
       from raw.parsed p,
            lateral (select graphium_private.words_v1(p.content) as words offset 0) as d,
            lateral (select u.word, count(*) as occurrences from unnest(d.words) as u(word) group by u.word) as w

@@ -9,6 +9,9 @@
 -- Behind a pooler a setting can be the last client's. A login with graphium.pooled = on (docs/poolers.md) is therefore
 -- nobody in 2 and 3 unless set_caller() named exactly these settings in this very transaction. A principal's narrowing
 -- counts wherever it comes from: it can only show less.
+-- A principal is refused under SERIALIZABLE. There PostgreSQL remembers which rows and index pages a transaction has read, hidden
+-- ones too, and lets one fail (40001) for what another wrote next to them: who has SQL of his own and two sessions finds out by
+-- such failures which sources and names hidden rows have, letter by letter.
 -- Keeper-owned: a policy helper that read the tables it protects would recurse.
 set local role graphium_keeper;
 
@@ -88,6 +91,11 @@ begin
     end if;
   elsif v_role_oid = to_regrole(quote_ident(session_user))::oid then
     role := 'principal';
+    if current_setting('transaction_isolation') = 'serializable' then
+      raise exception using errcode = 'feature_not_supported',
+        message = 'a principal''s transaction may not be SERIALIZABLE: its failures would tell of hidden rows',
+        hint = 'Use READ COMMITTED, the default, or REPEATABLE READ: two writers to one family never pass each other by under those either.';
+    end if;
   else -- the name of a role that was bound, not that role
     v_slug := null; read_only := null;
   end if;

@@ -64,7 +64,7 @@ begin
   if v_id is null then
     insert into graphium.dh_genera (tenant_id, id, family_id, name)
     values (p_tenant_id, graphium_private.new_id(), p_family_id, p_name)
-    on conflict (tenant_id, family_id, graphium_private._indexed_text(name)) do update set name = excluded.name
+    on conflict (tenant_id, family_id, graphium_private._masked(name)) do update set name = excluded.name
     returning id into v_id;
   end if;
   return v_id;

@@ -136,6 +136,8 @@ begin
     end;
     if jsonb_typeof(p_statement -> 'occurred_at') <> 'string' or isfinite(v_in.occurred_at) is not true then
       perform graphium_private._refuse_statement(p_ordinal, 'occurred_at', 'must be a time', 'Give ISO 8601 with a zone: 2026-03-01T09:30:00Z.');
+    elsif v_in.occurred_at not between '0001-01-02 00:00Z' and '9999-12-30 00:00Z' then
+      perform graphium_private._refuse_statement(p_ordinal, 'occurred_at', 'is outside of the years 1 to 9999', 'Most languages have no such time: put it into the text or into metadata.');
     end if;
   end if;
 
@@ -161,6 +163,15 @@ begin
   v_in.metadata := coalesce(nullif(p_statement -> 'metadata', 'null'), '{}');
   if jsonb_typeof(v_in.metadata) <> 'object' then
     perform graphium_private._refuse_statement(p_ordinal, 'metadata', 'must be an object', 'Give {"key": value}.');
+  elsif v_in.metadata <> '{}' then
+    -- Every reader of the row gets it, and his JSON parser. A number such as 1e131071 takes few bytes here, and 131 kB as text.
+    if v_in.metadata @? 'strict $.**{65}' then
+      perform graphium_private._refuse_statement(p_ordinal, 'metadata', 'is nested more than 64 deep', 'Store it as a text, or elsewhere.');
+    elsif v_in.metadata @? 'strict $.** ? (@.type() == "number" && (@ > 1e300 || @ < -1e300))' then
+      perform graphium_private._refuse_statement(p_ordinal, 'metadata', 'has a number beyond 1e300', 'Store it as a text.');
+    elsif octet_length(v_in.metadata::text) > 1000000 then
+      perform graphium_private._refuse_statement(p_ordinal, 'metadata', 'is more than 1000000 bytes long', 'Store it elsewhere, and its address here.');
+    end if;
   end if;
   if jsonb_typeof(p_statement -> 'exact_only') not in ('boolean', 'null') then
     perform graphium_private._refuse_statement(p_ordinal, 'exact_only', 'must be true or false', 'true: the vector does not identify the text, so dedup goes by equal text only.');

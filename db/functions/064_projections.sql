@@ -4,10 +4,13 @@
 -- along which the vectors vary most cannot be a near-duplicate; of 100,000 vectors of a family about one is left, and
 -- the exact comparison (062_match_statements.sql) decides about that.
 --   directions: any would be exact; only the speed depends on them. They are found in a sample: the direction in which the
---     two halves of the sample lie furthest apart, and again at right angles to those before.
+--     two halves of the sample lie furthest apart, and again at right angles to those before. The sample is of vectors that
+--     all readers of the family see: who counts what his ingests read measures directions, and solves them for what they were made of.
+--     Where there are few of those, any directions are taken, which leave some hundred candidates more.
 --   cell: the first six coordinates on a grid as wide as two reaches, as one number. A near-duplicate is in one of the
 --     64 cells at the corners of the box around a vector, which are found by equality: leakproof, so that the index serves under the policies.
 --     Each audience has a grid of its own (_grid): a look-up comes upon no row that is hidden from the caller, who holds the audience.
+--     What is stored is a keyed hash (025_index_key.sql): the order of the index does not tell where hidden vectors are.
 --   single precision: `reach` has room for all rounding, so a vector may as well be projected by another machine.
 -- Families below projected_family_min have neither; the ingest that finds one above it makes both (10 µs per vector), and
 -- anew when the family has become four times as large or dedup_similarity another. Triggers follow every change of embeddings.
@@ -56,17 +59,22 @@ comment on function graphium_private._cell_at_corner(real[], double precision, i
 revoke all on function graphium_private._cell_at_corner(real[], double precision, int) from public;
 
 create or replace function graphium_private._grid(p_audience text[]) returns bigint
-  language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $grid$
 begin
-  -- a hash that nobody finds another audience for, which would share its cells
-  return case when cardinality(graphium_private._audience(p_audience)) = 0 then 0
-              else ('x' || encode(substring(sha256(convert_to(p_audience::text, 'UTF8')) for 8), 'hex'))::bit(64)::bigint end;
+  return hashtextextended(graphium_private._audience(p_audience)::text, graphium_private._index_seed());
 end
 $grid$;
 comment on function graphium_private._grid(text[]) is 'What the cells of an audience differ by (XOR) from those of others.';
 revoke all on function graphium_private._grid(text[]) from public;
 grant execute on function graphium_private._grid(text[]) to graphium_keeper;
+
+create or replace function graphium_private._key_of_cell(p_cell bigint, p_grid bigint) returns bigint
+  language sql stable parallel safe security invoker
+  return p_grid # hashint8extended(p_cell, (select graphium_private._index_seed()));
+comment on function graphium_private._key_of_cell(bigint, bigint) is 'What a cell is stored as: its order says nothing about where it is.';
+revoke all on function graphium_private._key_of_cell(bigint, bigint) from public;
+grant execute on function graphium_private._key_of_cell(bigint, bigint) to graphium_keeper;
 
 create or replace function graphium_private._find_directions(p_sample @extschema:vector@.vector[]) returns @extschema:vector@.vector[]
   language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
@@ -112,6 +120,18 @@ comment on function graphium_private._find_directions(@extschema:vector@.vector[
 revoke all on function graphium_private._find_directions(@extschema:vector@.vector[]) from public;
 grant execute on function graphium_private._find_directions(@extschema:vector@.vector[]) to graphium_keeper;
 
+create or replace function graphium_private._arbitrary_vectors(p_count int, p_dimensions int) returns @extschema:vector@.vector[]
+  language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
+as $arbitrary_vectors$
+begin
+  return array(select array(select ((hashint8extended(i, n) & 65535) - 32767.5) / 32768 from generate_series(1, p_dimensions) as i order by i)::real[]::@extschema:vector@.vector
+                 from generate_series(1, p_count) as n order by n);
+end
+$arbitrary_vectors$;
+comment on function graphium_private._arbitrary_vectors(int, int) is 'The same vectors at every call, in all directions.';
+revoke all on function graphium_private._arbitrary_vectors(int, int) from public;
+grant execute on function graphium_private._arbitrary_vectors(int, int) to graphium_keeper;
+
 -- ---------------------------------------------------------------- look-ups, under the caller's policies
 -- enable_seqscan, and a sub-select per cell that `offset 0` keeps apart: no statistics tell how few rows a cell has, and a
 -- wrong plan would read the whole family.
@@ -123,7 +143,7 @@ begin
   return query
     select i.ordinal::int, n.statement_id
       from (select n.ordinal, p_projections[n.ordinal] as projection, graphium_private._grid(n.audience) as grid from unnest(p_inputs) as n) as i,
-           lateral (select i.grid # graphium_private._cell_at_corner(i.projection::real[], p_reach, c.corner) as cell
+           lateral (select graphium_private._key_of_cell(graphium_private._cell_at_corner(i.projection::real[], p_reach, c.corner), i.grid) as cell
                       from generate_series(0, 63) as c(corner) offset 0) as c,
            lateral (select p.statement_id
                       from graphium_private.projections p
@@ -168,6 +188,7 @@ create or replace function graphium_private._directions(p_tenant_id uuid, p_fami
 as $directions$
 declare
   v_family record;
+  v_sample @extschema:vector@.vector[];
   v_directions @extschema:vector@.vector[];
 begin
   select c.embeddings, d.embeddings as embeddings_then, d.reach, d.directions
@@ -182,15 +203,22 @@ begin
   end if;
 
   delete from graphium_private.directions d where d.tenant_id = p_tenant_id and d.family_id = p_family_id; -- and with them projections
-  -- ids begin with the time and end at random
-  v_directions := graphium_private._find_directions(array(
-    select e.embedding from graphium.kg_embeddings e
+  -- Ids begin with the time and end at random.
+  v_sample := array(
+    select e.embedding
+      from graphium.kg_embeddings e
+      join graphium.dh_families f on f.tenant_id = e.tenant_id and f.id = e.family_id
      where e.tenant_id = p_tenant_id and e.family_id = p_family_id
-     order by right(e.statement_id::text, 12), e.statement_id limit 512));
+       and graphium_private._audience_includes(e.required_scopes, f.required_scopes)
+     order by right(e.statement_id::text, 12), e.statement_id limit 512);
+  if cardinality(v_sample) < 32 then
+    v_sample := graphium_private._arbitrary_vectors(64, (select t.dimensions from graphium.tenants t where t.id = p_tenant_id));
+  end if;
+  v_directions := graphium_private._find_directions(v_sample);
   insert into graphium_private.directions (tenant_id, family_id, embeddings, reach, directions)
   values (p_tenant_id, p_family_id, v_family.embeddings, p_reach, v_directions);
   insert into graphium_private.projections (tenant_id, family_id, statement_id, cell, required_scopes, projection)
-  select p_tenant_id, p_family_id, e.statement_id, graphium_private._grid(e.required_scopes) # graphium_private._cell(e.projection::real[], p_reach), e.required_scopes, e.projection
+  select p_tenant_id, p_family_id, e.statement_id, graphium_private._key_of_cell(graphium_private._cell(e.projection::real[], p_reach), graphium_private._grid(e.required_scopes)), e.required_scopes, e.projection
     from (select e.statement_id, e.required_scopes, graphium_private._project(e.embedding, v_directions) as projection
             from graphium.kg_embeddings e
            where e.tenant_id = p_tenant_id and e.family_id = p_family_id offset 0) as e;
@@ -230,7 +258,7 @@ begin
   end if;
   if tg_op <> 'DELETE' then
     insert into graphium_private.projections (tenant_id, family_id, statement_id, cell, required_scopes, projection)
-    select n.tenant_id, n.family_id, n.statement_id, graphium_private._grid(n.required_scopes) # graphium_private._cell(n.projection::real[], n.reach), n.required_scopes, n.projection
+    select n.tenant_id, n.family_id, n.statement_id, graphium_private._key_of_cell(graphium_private._cell(n.projection::real[], n.reach), graphium_private._grid(n.required_scopes)), n.required_scopes, n.projection
       from (select n.tenant_id, n.family_id, n.statement_id, n.required_scopes, d.reach, graphium_private._project(n.embedding, d.directions) as projection
               from new_rows n
               join graphium_private.directions d on d.tenant_id = n.tenant_id and d.family_id = n.family_id
@@ -260,7 +288,7 @@ begin atomic
     full join (select p.* from graphium_private.projections p where p.tenant_id = p_tenant_id) as p on p.statement_id = e.statement_id
    where e.family_id is distinct from p.family_id or e.required_scopes is distinct from p.required_scopes
       or (e.projection operator(@extschema:vector@.<->) p.projection <= 0.001) is not true
-      or p.cell is distinct from graphium_private._grid(p.required_scopes) # graphium_private._cell(p.projection::real[], e.reach);
+      or p.cell is distinct from graphium_private._key_of_cell(graphium_private._cell(p.projection::real[], e.reach), graphium_private._grid(p.required_scopes));
 end;
 comment on function graphium_private._check_projections(uuid) is 'For check_memory: embeddings of projected families whose projection is missing or is not theirs.';
 revoke all on function graphium_private._check_projections(uuid) from public;

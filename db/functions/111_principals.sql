@@ -53,9 +53,10 @@ begin
   values (v_role.rolname, v_role.oid, v_tenant, v_scopes, coalesce(add_principal.read_only, false))
   on conflict on constraint principals_pkey
   do update set role_oid = excluded.role_oid, tenant = excluded.tenant, scopes = excluded.scopes, read_only = excluded.read_only;
+  -- Its rights, but not to be it: who may SET ROLE to it may also give it a password, and settings, for everybody.
   if not exists (select from pg_catalog.pg_auth_members m  -- once more would be a NOTICE
-                  where m.roleid = v_grants::pg_catalog.regrole and m.member = v_role.oid and m.grantor = current_user::pg_catalog.regrole) then
-    execute format('grant %I to %I', v_grants, v_role.rolname);
+                  where m.roleid = v_grants::pg_catalog.regrole and m.member = v_role.oid and m.grantor = current_user::pg_catalog.regrole and not m.set_option) then
+    execute format('grant %I to %I with inherit true, set false', v_grants, v_role.rolname);
   end if;
 end
 $add_principal$;

@@ -53,11 +53,11 @@ begin
 
   v_statements := array(select c.statement_id from graphium_private._check_postings(v_tenant.id) as c);
   delete from graphium_private.postings p where p.tenant_id = v_tenant.id and p.statement_id = any (v_statements);
-  insert into graphium_private.postings (tenant_id, scope, statement_id, word, occurrences, length, required_scopes)
-  select s.tenant_id, p.scope, s.id, p.word, p.occurrences, p.length, s.required_scopes
+  insert into graphium_private.postings (tenant_id, scope_key, statement_id, word_key, occurrences, length, required_scopes)
+  select s.tenant_id, p.scope_key, s.id, p.word_key, p.occurrences, p.length, s.required_scopes
     from graphium.kg_statements s, lateral graphium_private._postings_of(s.family_id, s.content, s.content_hash, s.required_scopes) as p
    where s.tenant_id = v_tenant.id and s.id = any (v_statements)
-   order by p.scope collate "C", p.word collate "C", s.id;
+   order by p.scope_key, p.word_key, s.id;
 
   -- Those triggers may be the ones that do not fire.
   perform graphium_private._refresh_family(f.tenant_id, f.id) from graphium.dh_families f where f.tenant_id = v_tenant.id;

@@ -759,8 +759,15 @@ as $lint_principals$
     join graphium_private._reached_roles() r on r.member = w.oid
    where pg_get_userbyid(r.reached) in ('graphium_app', 'graphium_admin')
    group by p.role_name
+  union all
+  select 'principal_may_set_role', 'warning', quote_ident(p.role_name),
+         format('It may set its role to %s, and as that give the role a password or settings, for all its members.', m.roleid::regrole),
+         format('grant %s to %I with set false granted by %s;', m.roleid::regrole, p.role_name, m.grantor::regrole)
+    from graphium.principals p
+    join pg_auth_members m on m.member = to_regrole(quote_ident(p.role_name))
+   where m.roleid in ('graphium_reader'::regrole, 'graphium_user'::regrole) and m.set_option
 $lint_principals$;
-comment on function graphium_private._lint_principals() is 'Lints principal_not_in_force, principal_too_powerful.';
+comment on function graphium_private._lint_principals() is 'Lints principal_not_in_force, principal_too_powerful, principal_may_set_role.';
 revoke all on function graphium_private._lint_principals() from public;
 grant execute on function graphium_private._lint_principals() to graphium_owner;
 

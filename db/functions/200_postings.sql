@@ -4,10 +4,12 @@
 -- A word is posted once for each scope of the statement's audience (for an open one under ''), and the index begins with the
 -- scope: a search looks where its caller's scopes are, and comes upon no posting that is hidden from him. Else PostgreSQL's
 -- counters, and EXPLAIN's of pages, would tell him whether hidden statements have the word (docs/decisions/0070).
+-- Scopes and words are posted by keyed hashes (025_index_key.sql): who writes words of his own next to hidden ones learns nothing
+-- from where they come to stand.
 -- One word more stands for the sentence as a whole (sentence_key_v1): dedup finds equal text by it.
 set local role graphium_keeper;
 
--- As an array, so that a posting is found by its whole key (word = any): joined with a list of words, the planner may
+-- As an array, so that a posting is found by its whole key (word_key = any): joined with a list of words, the planner may
 -- look for it by tenant and statement, which reads all of the tenant's postings for each statement.
 create or replace function graphium_private._distinct_words(content text) returns text[]
   language sql immutable strict parallel safe security invoker set search_path = pg_catalog, pg_temp
@@ -17,10 +19,10 @@ revoke all on function graphium_private._distinct_words(text) from public;
 
 -- (Inlined: a body that is parsed when it is made, and no SET.)
 create or replace function graphium_private._postings_of(family_id uuid, content text, content_hash bytea, required_scopes text[])
-  returns table (scope text, word text, occurrences int, length int)
-  language sql immutable parallel safe security invoker
+  returns table (scope_key bigint, word_key bigint, word text, occurrences int, length int)
+  language sql stable parallel safe security invoker
 begin atomic
-  select s.scope, w.word, w.occurrences, w.length
+  select hashtextextended(s.scope, (select graphium_private._index_seed())), hashtextextended(w.word, (select graphium_private._index_seed())), w.word, w.occurrences, w.length
     from (select graphium_private.words_v1(content) as words, graphium_private._posting_scopes(required_scopes) as scopes offset 0) as d,
          lateral (select u.word, count(*)::int as occurrences, cardinality(d.words) as length from unnest(d.words) as u(word) group by u.word
                   union all
@@ -36,34 +38,34 @@ as $on_statement_words_changed$
 begin
   -- in the order of the index: a quarter faster than statement by statement
   if tg_op = 'INSERT' then
-    insert into graphium_private.postings (tenant_id, scope, statement_id, word, occurrences, length, required_scopes)
-    select n.tenant_id, p.scope, n.id, p.word, p.occurrences, p.length, n.required_scopes
+    insert into graphium_private.postings (tenant_id, scope_key, statement_id, word_key, occurrences, length, required_scopes)
+    select n.tenant_id, p.scope_key, n.id, p.word_key, p.occurrences, p.length, n.required_scopes
       from new_rows n,
            lateral graphium_private._postings_of(n.family_id, n.content, n.content_hash, n.required_scopes) as p
-     order by n.tenant_id, p.scope collate "C", p.word collate "C", n.id;
+     order by n.tenant_id, p.scope_key, p.word_key, n.id;
   elsif tg_op = 'UPDATE' then
     -- The hot update only counts a match: leave at once.
     if exists (select from old_rows o join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes) then
       delete from graphium_private.postings p
-       using (select o.tenant_id, o.id, graphium_private._posting_scopes(o.required_scopes) as scopes,
-                     graphium_private._distinct_words(o.content) || graphium_private.sentence_key_v1(o.family_id, o.content_hash, o.required_scopes) as words
+       using (select o.tenant_id, o.id, graphium_private._keys_of(graphium_private._posting_scopes(o.required_scopes)) as scope_keys,
+                     graphium_private._keys_of(graphium_private._distinct_words(o.content) || graphium_private.sentence_key_v1(o.family_id, o.content_hash, o.required_scopes)) as word_keys
                 from old_rows o
                 join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes
               offset 0) as c
-       where p.tenant_id = c.tenant_id and p.scope = any (c.scopes) and p.word = any (c.words) and p.statement_id = c.id;
-      insert into graphium_private.postings (tenant_id, scope, statement_id, word, occurrences, length, required_scopes)
-      select n.tenant_id, p.scope, n.id, p.word, p.occurrences, p.length, n.required_scopes
+       where p.tenant_id = c.tenant_id and p.scope_key = any (c.scope_keys) and p.word_key = any (c.word_keys) and p.statement_id = c.id;
+      insert into graphium_private.postings (tenant_id, scope_key, statement_id, word_key, occurrences, length, required_scopes)
+      select n.tenant_id, p.scope_key, n.id, p.word_key, p.occurrences, p.length, n.required_scopes
         from old_rows o
         join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes,
              lateral graphium_private._postings_of(n.family_id, n.content, n.content_hash, n.required_scopes) as p
-       order by n.tenant_id, p.scope collate "C", p.word collate "C", n.id;
+       order by n.tenant_id, p.scope_key, p.word_key, n.id;
     end if;
   elsif tg_op = 'DELETE' then
     delete from graphium_private.postings p
-     using (select o.tenant_id, o.id, graphium_private._posting_scopes(o.required_scopes) as scopes,
-                   graphium_private._distinct_words(o.content) || graphium_private.sentence_key_v1(o.family_id, o.content_hash, o.required_scopes) as words
+     using (select o.tenant_id, o.id, graphium_private._keys_of(graphium_private._posting_scopes(o.required_scopes)) as scope_keys,
+                   graphium_private._keys_of(graphium_private._distinct_words(o.content) || graphium_private.sentence_key_v1(o.family_id, o.content_hash, o.required_scopes)) as word_keys
               from old_rows o offset 0) as c
-     where p.tenant_id = c.tenant_id and p.scope = any (c.scopes) and p.word = any (c.words) and p.statement_id = c.id;
+     where p.tenant_id = c.tenant_id and p.scope_key = any (c.scope_keys) and p.word_key = any (c.word_keys) and p.statement_id = c.id;
   else
     delete from graphium_private.postings;
   end if;
@@ -79,14 +81,14 @@ create or replace function graphium_private._check_postings(p_tenant_id uuid) re
   language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp
 begin atomic
   with wanted as (
-    select s.id, w.scope, w.word, w.occurrences, w.length, s.required_scopes
+    select s.id, w.scope_key, w.word_key, w.word, w.occurrences, w.length, s.required_scopes
       from graphium.kg_statements s,
            lateral graphium_private._postings_of(s.family_id, s.content, s.content_hash, s.required_scopes) as w
      where s.tenant_id = p_tenant_id
   )
-  select coalesce(w.id, p.statement_id), format('its words and its postings differ, e.g. in "%s"', min(coalesce(w.word, p.word)))
+  select coalesce(w.id, p.statement_id), 'its words and its postings differ' || coalesce(format(', e.g. in "%s"', min(w.word)), '')
     from wanted w
-    full join (select p.* from graphium_private.postings p where p.tenant_id = p_tenant_id) as p on p.statement_id = w.id and p.scope = w.scope and p.word = w.word
+    full join (select p.* from graphium_private.postings p where p.tenant_id = p_tenant_id) as p on p.statement_id = w.id and p.scope_key = w.scope_key and p.word_key = w.word_key
    where w.occurrences is distinct from p.occurrences or w.length is distinct from p.length or w.required_scopes is distinct from p.required_scopes
    group by 1;
 end;
@@ -94,19 +96,20 @@ comment on function graphium_private._check_postings(uuid) is 'For check_memory:
 revoke all on function graphium_private._check_postings(uuid) from public;
 
 -- An admin holds all scopes, so his searches look everywhere. From one scope to the next: each is one look into the index.
-create or replace function graphium_private._posted_scopes(p_tenant_id uuid) returns text[]
+drop function if exists graphium_private._posted_scopes(uuid); -- it returned names
+create or replace function graphium_private._posted_scope_keys(p_tenant_id uuid) returns bigint[]
   language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp
 begin atomic
   with recursive scopes as (
-    select (select min(p.scope) from graphium_private.postings p where p.tenant_id = p_tenant_id) as scope
+    select (select min(p.scope_key) from graphium_private.postings p where p.tenant_id = p_tenant_id) as key
     union all
-    select (select min(p.scope) from graphium_private.postings p where p.tenant_id = p_tenant_id and p.scope > s.scope) from scopes s where s.scope is not null
+    select (select min(p.scope_key) from graphium_private.postings p where p.tenant_id = p_tenant_id and p.scope_key > s.key) from scopes s where s.key is not null
   )
-  select array_agg(s.scope) filter (where s.scope is not null) from scopes s;
+  select array_agg(s.key) filter (where s.key is not null) from scopes s;
 end;
-comment on function graphium_private._posted_scopes(uuid) is 'All scopes that words of a tenant are posted under.';
-revoke all on function graphium_private._posted_scopes(uuid) from public;
-grant execute on function graphium_private._posted_scopes(uuid) to graphium_owner;
+comment on function graphium_private._posted_scope_keys(uuid) is 'All scopes that words of a tenant are posted under, by their keys.';
+revoke all on function graphium_private._posted_scope_keys(uuid) from public;
+grant execute on function graphium_private._posted_scope_keys(uuid) to graphium_owner;
 
 set local role graphium_owner;
 create or replace trigger words_inserted after insert on graphium.kg_statements

@@ -3,8 +3,8 @@
 -- _choose_scan() is the one place that decides, from counters that no caller sees and settings that a DBA may change:
 --   no valid index of the tenant's own                                               → exact
 --   a principal (unless principals_use_hnsw says otherwise)                          → exact: he may count what a search
---                                                                                      read, and along the index that
---                                                                                      tells where hidden rows are
+--                                                                                      read, and along an index that
+--                                                                                      tells of hidden rows
 --   memory_types, since and until that admit at most exact_label_max                 → exact, by the index on both
 --   a family, genus or specimen filter that admits at most exact_scan_max vectors    → exact: a filtered graph walk is
 --                                                                                      slower there, and misses rows
@@ -212,19 +212,20 @@ begin
   end if;
   has_index := graphium_private._setting('principals_use_hnsw') <> 0
                or not exists (select from graphium.principals p where p.role_name = session_user);
+  if not has_index then
+    reason := 'a principal searches exactly, unless principals_use_hnsw says otherwise';
+    return;
+  end if;
 
   if num_nonnulls(p_memory_types, p_since, p_until) > 0 then
     v_max := graphium_private._setting('exact_label_max');
     execute format('select count(*) from (select from graphium.kg_embeddings r where r.tenant_id = %L::uuid and graphium_private._is_ours_to_read(r.tenant_id) %s limit %s) as e',
                    p_tenant_id, graphium_private._write_filter('kg_embeddings', null, null, p_memory_types, null, p_since, p_until), v_max + 1) into v_admitted;
-    by_label := v_admitted <= v_max;
-  end if;
-  if not has_index then
-    reason := 'a principal searches exactly, unless principals_use_hnsw says otherwise';
-    return;
-  elsif by_label then
-    reason := 'memory_types, since and until admit no more than exact_label_max vectors';
-    return;
+    if v_admitted <= v_max then
+      reason := 'memory_types, since and until admit no more than exact_label_max vectors';
+      by_label := true;
+      return;
+    end if;
   end if;
   -- Whole families are counted already; of genera and specimens, their families bound the number, and where that says
   -- too little they are counted up to the limit.
@@ -250,6 +251,6 @@ begin
 end
 $choose_scan$;
 comment on function graphium_private._choose_scan(uuid, int, text, uuid[], text[], timestamptz, timestamptz) is
-  'How a search by vector is to run: exact or hnsw; whether there is an index that this caller''s searches may use; whether the index on type and time finds what is admitted. The reasons are in this file''s head.';
+  'How a search by vector is to run: exact or hnsw; whether the tenant has an index that this caller''s searches may use; whether the index on type and time finds what is admitted. The reasons are in this file''s head.';
 revoke all on function graphium_private._choose_scan(uuid, int, text, uuid[], text[], timestamptz, timestamptz) from public;
 grant execute on function graphium_private._choose_scan(uuid, int, text, uuid[], text[], timestamptz, timestamptz) to graphium_owner;

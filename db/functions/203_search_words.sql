@@ -13,17 +13,18 @@ create or replace function graphium_private._query_words(p_text text) returns te
 comment on function graphium_private._query_words(text) is 'The first 100 distinct words of (the first 20,000 characters of) a query.';
 revoke all on function graphium_private._query_words(text) from public;
 
-create or replace function graphium_private._held_scopes(p_tenant_id uuid) returns text[]
+drop function if exists graphium_private._held_scopes(uuid); -- it returned names
+create or replace function graphium_private._held_scope_keys(p_tenant_id uuid) returns bigint[]
   language plpgsql stable parallel unsafe security invoker
-as $held_scopes$
+as $held_scope_keys$
 declare
   v_held constant text[] := graphium_private.caller_scopes();
 begin
-  return case when v_held is null then graphium_private._posted_scopes(p_tenant_id) else ''::text || v_held end;
+  return case when v_held is null then graphium_private._posted_scope_keys(p_tenant_id) else graphium_private._keys_of(''::text || v_held) end;
 end
-$held_scopes$;
-comment on function graphium_private._held_scopes(uuid) is 'The scopes under which words are posted that the caller may see: his own, and '''' for what is open.';
-revoke all on function graphium_private._held_scopes(uuid) from public;
+$held_scope_keys$;
+comment on function graphium_private._held_scope_keys(uuid) is 'The keys of the scopes under which words are posted that the caller may see: his own, and that of '''' for what is open.';
+revoke all on function graphium_private._held_scope_keys(uuid) from public;
 
 -- The best p_count, and besides whichever of p_also have one of the words. Scores end as single precision: what is left
 -- of the order of a sum does not decide between equals.
@@ -32,7 +33,7 @@ create or replace function graphium_private._match_words(p_tenant_id uuid, p_wor
   language plpgsql stable parallel unsafe security invoker set work_mem = '32MB'
 as $match_words$
 declare
-  v_scopes constant text[] := graphium_private._held_scopes(p_tenant_id);
+  v_scopes constant bigint[] := graphium_private._held_scope_keys(p_tenant_id);
 begin
   -- A statement whose audience has several of the caller's scopes counts by the first of them.
   -- A list per word keeps what follows small in the planner's eyes, however common the words are.
@@ -41,10 +42,10 @@ begin
       select count(*)::double precision as frequency, sum(p.length)::double precision as total,
              array_agg(p.statement_id) as ids, array_agg(p.occurrences) as occurrences, array_agg(p.length) as lengths
         from graphium_private.postings p
-       where p.tenant_id = %1$L::uuid and p.scope = any (%4$L::text[]) and p.word = any (%2$L::text[])
-         and (p.scope = '' or cardinality(p.required_scopes) = 1
-              or p.scope = (select min(s.scope collate "C") from unnest(p.required_scopes) as s(scope) where s.scope = any (%4$L::text[])))
-       group by p.word
+       where p.tenant_id = %1$L::uuid and p.scope_key = any (%4$L::bigint[]) and p.word_key = any (%2$L::bigint[])
+         and (cardinality(p.required_scopes) <= 1 or graphium_private.is_visible(p.required_scopes, '{}')
+              or p.scope_key = (select min(s.key) from (select hashtextextended(u.scope, (select graphium_private._index_seed())) as key from unnest(p.required_scopes) as u(scope)) as s where s.key = any (%4$L::bigint[])))
+       group by p.word_key
     ), corpus as materialized (
       select greatest((select sum(f.statement_count) from graphium.dh_families f where f.tenant_id = %1$L::uuid), max(l.frequency))::double precision as documents,
              sum(l.total) / sum(l.frequency) as length
@@ -63,7 +64,7 @@ begin
     select * from (select s.statement_id, s.score from scored s order by s.score desc, s.statement_id limit $3) as best
     union
     select s.statement_id, s.score from scored s where s.statement_id = any ($4) $query$,
-    p_tenant_id, p_words,
+    p_tenant_id, graphium_private._keys_of(p_words),
     case when p_filter <> '' then format('join graphium.kg_statements r on r.tenant_id = %L::uuid and r.id = f.statement_id %s', p_tenant_id, p_filter) end,
     v_scopes)
     using graphium_private._setting('bm25_k1')::double precision, graphium_private._setting('bm25_b')::double precision, p_count, p_also;

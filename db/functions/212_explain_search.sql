@@ -65,8 +65,8 @@ begin
       select count(*) from graphium.kg_statements r
        where r.tenant_id = %1$L::uuid %2$s
          and r.id in (select p.statement_id from graphium_private.postings p
-                       where p.tenant_id = %1$L::uuid and p.scope = any (%3$L::text[]) and p.word = any (%4$L::text[])) $query$,
-      v_tenant.id, v_filter, graphium_private._held_scopes(v_tenant.id), v_words) into admitted;
+                       where p.tenant_id = %1$L::uuid and p.scope_key = any (%3$L::bigint[]) and p.word_key = any (%4$L::bigint[])) $query$,
+      v_tenant.id, v_filter, graphium_private._held_scope_keys(v_tenant.id), graphium_private._keys_of(v_words)) into admitted;
     return next;
   end if;
 end

@@ -84,7 +84,7 @@ def machine(superuser: Connection, admin: Connection) -> type[RuleBasedStateMach
                 "insert into graphium.dh_specimens (tenant_id, id, family_id, genus_id, name, required_scopes)"
                 " select %s, gen_random_uuid(), g.family_id, g.id, n, %s from graphium.dh_genera g, unnest(%s::text[]) as n"
                 " where g.tenant_id = %s and g.id = any (%s)"
-                " on conflict (tenant_id, genus_id, graphium_private._indexed_text(name)) do update set required_scopes = excluded.required_scopes",
+                " on conflict (tenant_id, genus_id, graphium_private._masked(name)) do update set required_scopes = excluded.required_scopes",
                 [
                     self.taxonomy.tenant,
                     scopes,

@@ -39,8 +39,6 @@ def assert_still_himself(attacker: Attacker) -> None:
         "-c graphium.pooled=off -c graphium.tenant=other",
         "-c GRAPHIUM.TENANT=other -c Graphium.Scopes={hr}",
         "-c row_security=on -c search_path=mine,pg_temp",
-        "-c role=graphium_reader",
-        "-c role=graphium_reader -c graphium.tenant=other",
         "-c plan_cache_mode=force_generic_plan -c graphium.tenant=other",
         "-c standard_conforming_strings=off -c default_transaction_read_only=on",
     ],
@@ -55,6 +53,8 @@ def test_settings_at_connecting(world: World, who: str, options: str) -> None:
     [
         "role=graphium_admin",
         "role=graphium_app",
+        "role=graphium_reader",
+        "role=graphium_user",
         "role=graphium_keeper",
         "session_authorization=postgres",
         "session_preload_libraries=",

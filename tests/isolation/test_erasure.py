@@ -255,8 +255,8 @@ PLACES = {
     "genus": {"graphium.dh_genera", "graph"},
     "specimen": {"graphium.dh_specimens", "graph"},
     "variantspecimen": {"graphium.dh_specimens", "graph"},
-    "content": {"graphium.kg_statements", "graphium_private.postings"},
-    "long": {"graphium.kg_statements", "graphium_private.postings", "toast"},
+    "content": IN_STATEMENTS,
+    "long": IN_STATEMENTS | {"toast"},
     "source": IN_STATEMENTS,
     "key": IN_STATEMENTS | {"toast"},
     "value": IN_STATEMENTS | {"toast"},
@@ -423,7 +423,7 @@ NOT_WRITTEN_BY_PEOPLE = {
     "graphium.kg_embeddings": {"memory_type", "layer_kind"},
     "graphium.dh_symbioses": {"kind"},
 }
-ONE_VALUE = {("graphium.kg_statements", "content_hash"), ("graphium_private.postings", "word")}
+ONE_VALUE = {("graphium.kg_statements", "content_hash")}
 
 
 def test_statistics_are_kept_of_no_column_that_people_write(admin: Connection, looker: Looker, kept: Planted) -> None:

@@ -49,7 +49,7 @@ DAMAGE = [
     ("embedding", "update graphium.kg_embeddings set happened_at = happened_at + interval '1 second'"),
     ("embedding", "update graphium.kg_embeddings set layer_kind = 'preloaded'"),
     ("embedding", "update graphium.kg_statements set memory_type = 'decision'"),
-    ("words", "delete from graphium_private.postings where word like 'tea%'"),
+    ("words", "delete from graphium_private.postings where word_key = (graphium_private._keys_of('{tea}'))[1]"),
     ("words", "update graphium_private.postings set required_scopes = '{hr}'"),
     ("orphan", "delete from graphium.kg_statements where content = 'Ada likes tea'"),
     ("orphan", "delete from graphium.dh_specimens where name = 'Bob'"),

@@ -132,6 +132,27 @@ def test_a_family_crosses_the_threshold_up_and_down(
         assert left.fetchone() == (0,)
 
 
+@pytest.mark.parametrize(("seen", "hidden"), [(2 * LEAST, 2 * LEAST), (LEAST // 2, 3 * LEAST)])
+def test_directions_say_nothing_of_what_some_readers_do_not_see(
+    boss: Connection, app: Connection, tenant: str, family: str, seen: int, hidden: int
+) -> None:
+    """Whoever counts what his ingests read can measure them."""
+    random = np.random.default_rng(6)
+    directions = "select directions::text from graphium_private.directions d join graphium.dh_families f on f.id = d.family_id where f.name = %s"
+    made = []
+    with as_caller(app, tenant):
+        ingest(app, [], family=family)  # open to all
+        ingest(app, around(random, seen), family=family)
+    for _ in range(2):
+        with as_caller(app, tenant, ["hr"]):
+            ingest(app, around(random, hidden), family=family, required_scopes=["hr"])
+            ingest(app, statements(f"hr {next(numbers)}", np.array([[1, 2, 3]])), family=family, required_scopes=["hr"])
+        made += boss.execute(directions, [family]).fetchall()
+        boss.execute("delete from graphium_private.directions")
+    assert len(made) == 2
+    assert made[0] == made[1]
+
+
 def count(boss: Connection, family: str) -> int:
     row = boss.execute(
         "select count(*) from graphium.kg_embeddings e join graphium.dh_families f on f.id = e.family_id where f.name = %s",

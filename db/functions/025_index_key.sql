@@ -1,0 +1,26 @@
+-- What stands for a text in an index: hashes with a secret (migrations/0022), so that the order of an index says nothing about
+-- the texts of rows that are hidden. Equality is all that look-ups need.
+set local role graphium_owner;
+
+-- (Inlined, like what uses it: the secret is read once per query.)
+create or replace function graphium_private._index_seed() returns bigint
+  language sql stable parallel safe security invoker
+begin atomic
+  select k.seed from graphium_private.index_key k;
+end;
+comment on function graphium_private._index_seed() is 'The secret that keys of postings and projections are hashed with.';
+revoke all on function graphium_private._index_seed() from public;
+grant execute on function graphium_private._index_seed() to graphium_keeper;
+
+create or replace function graphium_private._keys_of(p_texts text[]) returns bigint[]
+  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
+as $keys_of$
+declare
+  v_seed constant bigint := graphium_private._index_seed();
+begin
+  return array(select hashtextextended(t.text, v_seed) from unnest(p_texts) with ordinality as t(text, n) order by t.n);
+end
+$keys_of$;
+comment on function graphium_private._keys_of(text[]) is 'The keys under which scopes and words are posted, in the order given.';
+revoke all on function graphium_private._keys_of(text[]) from public;
+grant execute on function graphium_private._keys_of(text[]) to graphium_keeper;
