@@ -9,8 +9,8 @@
 --     Where there are few of those, any directions are taken, which leave some hundred candidates more.
 --   cell: the first six coordinates on a grid as wide as two reaches, as one number. A near-duplicate is in one of the
 --     64 cells at the corners of the box around a vector, which are found by equality: leakproof, so that the index serves under the policies.
---     Each audience has a grid of its own (_grid): a look-up comes upon no row that is hidden from the caller, who holds the audience.
---     What is stored is a keyed hash (025_index_key.sql): the order of the index does not tell where hidden vectors are.
+--     What is stored is a hash of it, with a secret that is another for each audience (_grid): a look-up comes upon no row that is hidden from
+--     the caller, who holds the audience, and the order of the index does not tell where hidden vectors are.
 --   single precision: `reach` has room for all rounding, so a vector may as well be projected by another machine.
 -- Families below projected_family_min have neither; the ingest that finds one above it makes both (10 µs per vector), and
 -- anew when the family has become four times as large or dedup_similarity another. Triggers follow every change of embeddings.
@@ -65,16 +65,9 @@ begin
   return hashtextextended(graphium_private._audience(p_audience)::text, graphium_private._index_seed());
 end
 $grid$;
-comment on function graphium_private._grid(text[]) is 'What the cells of an audience differ by (XOR) from those of others.';
+comment on function graphium_private._grid(text[]) is 'The secret that the cells of an audience are hashed with.';
 revoke all on function graphium_private._grid(text[]) from public;
 grant execute on function graphium_private._grid(text[]) to graphium_keeper;
-
-create or replace function graphium_private._key_of_cell(p_cell bigint, p_grid bigint) returns bigint
-  language sql stable parallel safe security invoker
-  return p_grid # hashint8extended(p_cell, (select graphium_private._index_seed()));
-comment on function graphium_private._key_of_cell(bigint, bigint) is 'What a cell is stored as: its order says nothing about where it is.';
-revoke all on function graphium_private._key_of_cell(bigint, bigint) from public;
-grant execute on function graphium_private._key_of_cell(bigint, bigint) to graphium_keeper;
 
 create or replace function graphium_private._find_directions(p_sample @extschema:vector@.vector[]) returns @extschema:vector@.vector[]
   language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
@@ -142,8 +135,8 @@ as $near_in_family$
 begin
   return query
     select i.ordinal::int, n.statement_id
-      from (select n.ordinal, p_projections[n.ordinal] as projection, graphium_private._grid(n.audience) as grid from unnest(p_inputs) as n) as i,
-           lateral (select graphium_private._key_of_cell(graphium_private._cell_at_corner(i.projection::real[], p_reach, c.corner), i.grid) as cell
+      from (select n.ordinal, p_projections[n.ordinal] as projection, graphium_private._grid(n.audience) as grid from unnest(p_inputs) as n offset 0) as i,
+           lateral (select hashint8extended(graphium_private._cell_at_corner(i.projection::real[], p_reach, c.corner), i.grid) as cell
                       from generate_series(0, 63) as c(corner) offset 0) as c,
            lateral (select p.statement_id
                       from graphium_private.projections p
@@ -218,7 +211,7 @@ begin
   insert into graphium_private.directions (tenant_id, family_id, embeddings, reach, directions)
   values (p_tenant_id, p_family_id, v_family.embeddings, p_reach, v_directions);
   insert into graphium_private.projections (tenant_id, family_id, statement_id, cell, required_scopes, projection)
-  select p_tenant_id, p_family_id, e.statement_id, graphium_private._key_of_cell(graphium_private._cell(e.projection::real[], p_reach), graphium_private._grid(e.required_scopes)), e.required_scopes, e.projection
+  select p_tenant_id, p_family_id, e.statement_id, hashint8extended(graphium_private._cell(e.projection::real[], p_reach), graphium_private._grid(e.required_scopes)), e.required_scopes, e.projection
     from (select e.statement_id, e.required_scopes, graphium_private._project(e.embedding, v_directions) as projection
             from graphium.kg_embeddings e
            where e.tenant_id = p_tenant_id and e.family_id = p_family_id offset 0) as e;
@@ -240,8 +233,9 @@ begin
     return null;
   elsif tg_op = 'UPDATE' then
     update graphium_private.projections p
-       set required_scopes = n.required_scopes, cell = p.cell # graphium_private._grid(p.required_scopes) # graphium_private._grid(n.required_scopes)
+       set required_scopes = n.required_scopes, cell = hashint8extended(graphium_private._cell(p.projection::real[], d.reach), graphium_private._grid(n.required_scopes))
       from new_rows n
+      join graphium_private.directions d on d.tenant_id = n.tenant_id and d.family_id = n.family_id
      where p.statement_id = n.statement_id and (p.tenant_id = n.tenant_id) is true and p.required_scopes <> n.required_scopes;
     delete from graphium_private.projections p using old_rows o
      where p.statement_id = o.statement_id and (p.tenant_id = o.tenant_id) is true
@@ -258,7 +252,7 @@ begin
   end if;
   if tg_op <> 'DELETE' then
     insert into graphium_private.projections (tenant_id, family_id, statement_id, cell, required_scopes, projection)
-    select n.tenant_id, n.family_id, n.statement_id, graphium_private._key_of_cell(graphium_private._cell(n.projection::real[], n.reach), graphium_private._grid(n.required_scopes)), n.required_scopes, n.projection
+    select n.tenant_id, n.family_id, n.statement_id, hashint8extended(graphium_private._cell(n.projection::real[], n.reach), graphium_private._grid(n.required_scopes)), n.required_scopes, n.projection
       from (select n.tenant_id, n.family_id, n.statement_id, n.required_scopes, d.reach, graphium_private._project(n.embedding, d.directions) as projection
               from new_rows n
               join graphium_private.directions d on d.tenant_id = n.tenant_id and d.family_id = n.family_id
@@ -288,7 +282,7 @@ begin atomic
     full join (select p.* from graphium_private.projections p where p.tenant_id = p_tenant_id) as p on p.statement_id = e.statement_id
    where e.family_id is distinct from p.family_id or e.required_scopes is distinct from p.required_scopes
       or (e.projection operator(@extschema:vector@.<->) p.projection <= 0.001) is not true
-      or p.cell is distinct from graphium_private._key_of_cell(graphium_private._cell(p.projection::real[], e.reach), graphium_private._grid(p.required_scopes));
+      or p.cell is distinct from hashint8extended(graphium_private._cell(p.projection::real[], e.reach), graphium_private._grid(p.required_scopes));
 end;
 comment on function graphium_private._check_projections(uuid) is 'For check_memory: embeddings of projected families whose projection is missing or is not theirs.';
 revoke all on function graphium_private._check_projections(uuid) from public;
