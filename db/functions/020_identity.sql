@@ -63,7 +63,7 @@ $refuse_maintenance$;
 comment on function graphium_private._refuse_maintenance() is 'insufficient_privilege in code that maintenance of somebody''s table runs, where session_user does not tell who asks.';
 revoke all on function graphium_private._refuse_maintenance() from public;
 
-create or replace function graphium_private._resolve_caller(out tenant_id uuid, out tenant text, out scopes text[], out role text, out source text, out read_only boolean)
+create or replace function graphium_private.resolve_caller(out tenant_id uuid, out tenant text, out scopes text[], out role text, out source text, out read_only boolean)
   language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $resolve_caller$
 declare
@@ -72,7 +72,7 @@ declare
   v_narrowed text := nullif(current_setting('graphium.scopes', true), '');
   v_named text[];
 begin
-  -- A search does this some ten times. Two look-ups by key take less time than a join of the two.
+  -- Two look-ups by key take less time than a join of the two.
   select p.role_oid, p.tenant, p.scopes, p.read_only into v_role_oid, v_slug, scopes, read_only
     from graphium.principals p
    where p.role_name = session_user;
@@ -117,31 +117,53 @@ begin
   end if;
 end
 $resolve_caller$;
-comment on function graphium_private._resolve_caller() is
+comment on function graphium_private.resolve_caller() is
   'Tenant and scopes of the session''s user. No tenant: tenant_id is NULL and scopes are empty. An admin: scopes are NULL, which means all.';
-revoke all on function graphium_private._resolve_caller() from public;
-grant execute on function graphium_private._resolve_caller() to graphium_owner, graphium_cypher;
+revoke all on function graphium_private.resolve_caller() from public;
+grant execute on function graphium_private.resolve_caller() to graphium_reader, graphium_owner, graphium_cypher;
 
--- The two policy helpers. Policies call them as (select f()), so once per statement and not per row. (PL/pgSQL keeps its
--- plan through the session: a tenth faster than SQL here, and a search calls them some twenty times.)
-create or replace function graphium_private.caller_tenant_id() returns uuid
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
-as $caller_tenant_id$
+-- The two policy helpers. Policies call them as (select f()), so once per table and statement and not per row. Inlined: bodies
+-- parsed when they are made, and no SET. For our own functions the answer is what _remember_caller() left, if it was called:
+-- the end of this file tells. (The two that look for it are in plpgsql, which keeps its plan; inlined, they would be planned again
+-- and again. Callers may execute them, for PostgreSQL checks both branches of a case.)
+create or replace function graphium_private.remembered_tenant_id() returns uuid
+  language plpgsql stable parallel unsafe security invoker
+as $remembered_tenant_id$
 begin
-  return (graphium_private._resolve_caller()).tenant_id;
+  if current_setting('search_path') = 'pg_catalog, pg_temp, pg_caller' then
+    return current_setting('graphium.remembered_tenant');
+  end if;
+  return (graphium_private.resolve_caller()).tenant_id;
 end
-$caller_tenant_id$;
+$remembered_tenant_id$;
+comment on function graphium_private.remembered_tenant_id() is 'For a function of ours: the tenant of the caller that it remembered, or else of the one there is.';
+revoke all on function graphium_private.remembered_tenant_id() from public;
+grant execute on function graphium_private.remembered_tenant_id() to graphium_reader, graphium_owner, graphium_cypher;
+
+create or replace function graphium_private.remembered_scopes() returns text[]
+  language plpgsql stable parallel unsafe security invoker
+as $remembered_scopes$
+begin
+  if current_setting('search_path') = 'pg_catalog, pg_temp, pg_caller' then
+    return nullif(current_setting('graphium.remembered_scopes'), 'all');
+  end if;
+  return (graphium_private.resolve_caller()).scopes;
+end
+$remembered_scopes$;
+comment on function graphium_private.remembered_scopes() is 'For a function of ours: the scopes of the caller that it remembered, or else of the one there is; NULL for an admin.';
+revoke all on function graphium_private.remembered_scopes() from public;
+grant execute on function graphium_private.remembered_scopes() to graphium_reader, graphium_owner, graphium_cypher;
+
+create or replace function graphium_private.caller_tenant_id() returns uuid
+  language sql stable parallel unsafe security invoker
+  return case when current_user = 'graphium_owner' then graphium_private.remembered_tenant_id() else (graphium_private.resolve_caller()).tenant_id end;
 comment on function graphium_private.caller_tenant_id() is 'Policy helper: the caller''s tenant, or NULL.';
 revoke all on function graphium_private.caller_tenant_id() from public;
 grant execute on function graphium_private.caller_tenant_id() to graphium_reader, graphium_owner, graphium_cypher;
 
 create or replace function graphium_private.caller_scopes() returns text[]
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
-as $caller_scopes$
-begin
-  return (graphium_private._resolve_caller()).scopes;
-end
-$caller_scopes$;
+  language sql stable parallel unsafe security invoker
+  return case when current_user = 'graphium_owner' then graphium_private.remembered_scopes() else (graphium_private.resolve_caller()).scopes end;
 comment on function graphium_private.caller_scopes() is 'Policy helper: the caller''s scopes; NULL for an admin, who holds all.';
 revoke all on function graphium_private.caller_scopes() from public;
 grant execute on function graphium_private.caller_scopes() to graphium_reader, graphium_owner, graphium_cypher;
@@ -150,7 +172,7 @@ create or replace function graphium_private._require_caller() returns uuid
   language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $require_caller$
 declare
-  v_tenant_id uuid := (graphium_private._resolve_caller()).tenant_id;
+  v_tenant_id uuid := (graphium_private.resolve_caller()).tenant_id;
 begin
   if v_tenant_id is null then
     perform graphium_private._raise_error('MG001', case when graphium_private._is_pooled()
@@ -165,21 +187,6 @@ comment on function graphium_private._require_caller() is 'The caller''s tenant 
 revoke all on function graphium_private._require_caller() from public;
 grant execute on function graphium_private._require_caller() to graphium_owner, graphium_cypher;
 
-create or replace function graphium_private._require_tenant() returns graphium.tenants
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
-as $require_tenant$
-declare
-  v_tenant_id uuid := graphium_private._require_caller();
-  v_tenant graphium.tenants;
-begin
-  select t.* into v_tenant from graphium.tenants t where t.id = v_tenant_id;
-  return v_tenant;
-end
-$require_tenant$;
-comment on function graphium_private._require_tenant() is 'The caller''s tenant, or MG001.';
-revoke all on function graphium_private._require_tenant() from public;
-grant execute on function graphium_private._require_tenant() to graphium_owner;
-
 -- Roles are cluster-wide, so a login that may only read here can be a graphium_user for the sake of another database:
 -- the binding decides, not the grant.
 create or replace function graphium_private._require_writer() returns uuid
@@ -188,7 +195,7 @@ as $require_writer$
 declare
   v_tenant_id uuid := graphium_private._require_caller();
 begin
-  if (graphium_private._resolve_caller()).read_only then
+  if (graphium_private.resolve_caller()).read_only then
     raise exception using errcode = 'insufficient_privilege', message = format('role "%s" may only read this tenant', session_user),
       hint = 'An administrator binds it for writing with graphium.add_principal(…, read_only => false).';
   end if;
@@ -204,7 +211,7 @@ create or replace function graphium_private._require_admin_role() returns void
   language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $require_admin_role$
 begin
-  if (graphium_private._resolve_caller()).role is distinct from 'admin' then
+  if (graphium_private.resolve_caller()).role is distinct from 'admin' then
     raise exception using errcode = 'insufficient_privilege', message = 'only a member of graphium_admin may call this function',
       hint = 'Connect as a login role that is a member of graphium_admin and is not bound to a tenant by graphium.principals.';
   end if;
@@ -225,3 +232,40 @@ $require_admin$;
 comment on function graphium_private._require_admin() is 'The tenant that the calling admin named, or an error.';
 revoke all on function graphium_private._require_admin() from public;
 grant execute on function graphium_private._require_admin() to graphium_owner;
+
+-- ---------------------------------------------------------------- looked up once
+-- A search reads six tables, each under its policy, and to look the caller up for each takes a third of a small one. So functions
+-- that read much call _remember_caller() first, and from there to their end policies take the caller from two settings. Any client
+-- can write those; that they are ours is told by two things which no client can have at once (docs/decisions/0120):
+--   current_user is graphium_owner: a function of ours runs. Each starts with the search_path in its own head, whatever the
+--     client's is (the deployer and check_security() refuse one whose path does not end in pg_temp)
+--   the search_path ends in pg_caller: only _remember_caller() puts that there, and it has just written the settings. The path
+--     ends with the function that called it, or with an error, and with it the belief
+-- There is no schema pg_caller, and names in pg_ are reserved: nobody can make it. What this function's own path is, is its caller's:
+-- with one in its head, what it sets would end with it. The settings themselves last until the transaction ends, and tell the
+-- client who he is.
+set local role graphium_owner;
+
+create or replace function graphium_private._remember_caller() returns uuid
+  language plpgsql stable parallel unsafe security invoker
+as $remember_caller$
+declare
+  v_caller constant record := graphium_private.resolve_caller();
+  v_set text;
+begin
+  if v_caller.tenant_id is null then
+    perform graphium_private._require_caller(); -- says why
+  end if;
+  v_set := set_config('graphium.remembered_tenant', v_caller.tenant_id::text, true);
+  v_set := set_config('graphium.remembered_scopes', coalesce(v_caller.scopes::text, 'all'), true);
+  v_set := set_config('search_path', 'pg_catalog, pg_temp, pg_caller', true);
+  return v_caller.tenant_id;
+end
+$remember_caller$;
+comment on function graphium_private._remember_caller() is
+  'The caller''s tenant id, or MG001. From here to the end of the function that calls this, policies take the caller for who he is now.';
+revoke all on function graphium_private._remember_caller() from public;
+
+set local role graphium_keeper;
+drop function if exists graphium_private._require_tenant();
+drop function if exists graphium_private._resolve_caller(); -- its name was one for our own functions only; now policies call it

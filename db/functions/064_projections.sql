@@ -62,7 +62,7 @@ create or replace function graphium_private._grid(p_audience text[]) returns big
   language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $grid$
 begin
-  return hashtextextended(graphium_private._audience(p_audience)::text, graphium_private._index_seed());
+  return graphium_private._key_of(graphium_private._audience(p_audience)::text, graphium_private._index_key());
 end
 $grid$;
 comment on function graphium_private._grid(text[]) is 'The secret that the cells of an audience are hashed with.';

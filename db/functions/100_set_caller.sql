@@ -23,7 +23,7 @@ begin
       'Leave is_local out, and call set_caller() at the start of each transaction.');
   end if;
   perform set_config('graphium.scopes', '', true); -- whatever a last client left there, even what is no list
-  v_caller := graphium_private._resolve_caller();
+  v_caller := graphium_private.resolve_caller();
   if tenant is null and v_caller.role = 'principal' then
     v_tenant := v_caller.tenant;
   elsif tenant is null then

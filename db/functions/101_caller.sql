@@ -13,7 +13,7 @@ declare
 begin
   select c.tenant, c.scopes, c.role, c.source, t.embedding_model, t.dimensions
     into tenant, scopes, role, source, embedding_model, dimensions
-    from graphium_private._resolve_caller() c
+    from graphium_private.resolve_caller() c
     join graphium.tenants t on t.id = v_tenant_id;
 end
 $caller$;

@@ -7,7 +7,7 @@ create or replace function graphium_private._on_audience_edited() returns trigge
   language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
 as $on_audience_edited$
 declare
-  v_caller record := graphium_private._resolve_caller();
+  v_caller record := graphium_private.resolve_caller();
 begin
   insert into graphium.scope_edits (tenant_id, id, kind, row_id, old_scopes, new_scopes, login, caller_tenant, caller_role, caller_scopes, edited_at)
   values (new.tenant_id, graphium_private.new_id(), tg_argv[0], new.id, old.required_scopes, new.required_scopes,

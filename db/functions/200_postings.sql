@@ -22,7 +22,7 @@ create or replace function graphium_private._postings_of(family_id uuid, content
   returns table (scope_key bigint, word_key bigint, word text, occurrences int, length int)
   language sql stable parallel safe security invoker
 begin atomic
-  select hashtextextended(s.scope, (select graphium_private._index_seed())), hashtextextended(w.word, (select graphium_private._index_seed())), w.word, w.occurrences, w.length
+  select graphium_private._key_of(s.scope, (select graphium_private._index_key())), graphium_private._key_of(w.word, (select graphium_private._index_key())), w.word, w.occurrences, w.length
     from (select graphium_private.words_v1(content) as words, graphium_private._posting_scopes(required_scopes) as scopes offset 0) as d,
          lateral (select u.word, count(*)::int as occurrences, cardinality(d.words) as length from unnest(d.words) as u(word) group by u.word
                   union all

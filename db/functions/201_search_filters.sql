@@ -5,7 +5,7 @@ set local role graphium_owner;
 -- Family, genus and specimen determine each other upwards, so the narrowest level that is named decides alone: its ids
 -- are those whose parents have the other names. level is NULL when nothing is named.
 create or replace function graphium_private._find_taxa(p_tenant_id uuid, p_families text[], p_genera text[], p_specimens text[], out level text, out ids uuid[])
-  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel safe security invoker
 as $find_taxa$
 declare
   v_named uuid[];
@@ -39,10 +39,10 @@ comment on function graphium_private._fold_names(text[]) is 'Names as they are s
 revoke all on function graphium_private._fold_names(text[]) from public;
 
 -- The conditions of a search as text, to be put after `where tenant_id = …`. Values are constants in it, so that the
--- planner knows them and an index serves; names never reach this text, only ids. Times are written in ISO form,
--- whatever the session's DateStyle: its zone abbreviations can be ambiguous.
+-- planner knows them and an index serves; names never reach this text, only ids. Times are written in ISO form and UTC,
+-- whatever the session's DateStyle and zone: abbreviations can be ambiguous, and of some zones what is written cannot be read.
 create or replace function graphium_private._write_filter(p_table text, p_level text, p_ids uuid[], p_memory_types text[], p_layer_kinds text[], p_since timestamptz, p_until timestamptz) returns text
-  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp set datestyle = 'ISO'
+  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp set datestyle = 'ISO' set timezone = 'UTC'
 as $write_filter$
 declare
   v_id constant text := case when p_level <> 'statement' then p_level || '_id' when p_table = 'kg_embeddings' then 'statement_id' else 'id' end;
@@ -69,7 +69,7 @@ grant execute on function graphium_private._write_filter(text, text, uuid[], tex
 -- expects filters and audiences to admit. One taxon at a time, because each has its own place in the index. Without a filter
 -- the plan is kept through the session.
 create or replace function graphium_private._newest(p_tenant_id uuid, p_level text, p_ids uuid[], p_filter text, p_after uuid, p_count int) returns uuid[]
-  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp set enable_sort = off set plan_cache_mode = force_generic_plan
+  language plpgsql stable parallel safe security invoker set enable_sort = off set plan_cache_mode = force_generic_plan
 as $newest$
 -- @plpgsql_check_options: security_warnings = off
 -- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)

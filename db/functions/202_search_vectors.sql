@@ -62,7 +62,7 @@ grant execute on function graphium_private._hnsw_type(int) to graphium_keeper;
 -- hundreds of vectors. No sequential scans, for such a plan must not depend on whose rows are in the partition.
 drop function if exists graphium_private._scan_exactly(uuid, @extschema:vector@.vector, text, int); -- it returned a table
 create or replace function graphium_private._scan_exactly(p_tenant_id uuid, p_query @extschema:vector@.vector, p_filter text, p_count int) returns graphium_private.hit[]
-  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel safe security invoker
   set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $scan_exactly$
 -- @plpgsql_check_options: security_warnings = off
@@ -106,7 +106,7 @@ drop function if exists graphium_private._scan_hnsw(uuid, int, @extschema:vector
 drop function if exists graphium_private._scan_hnsw(uuid, int, @extschema:vector@.vector, text, int, boolean); -- and before it was told how far to look
 create or replace function graphium_private._scan_hnsw(p_tenant_id uuid, p_dimensions int, p_query @extschema:vector@.vector, p_filter text, p_count int, p_is_iterative boolean, p_ef_search int = null)
   returns table (statement_id uuid, distance double precision)
-  language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security invoker
   set hnsw.ef_search = 400 set hnsw.iterative_scan = off set enable_sort = off
 as $scan_hnsw$
 -- @plpgsql_check_options: security_warnings = off
@@ -139,7 +139,7 @@ revoke all on function graphium_private._walk_hnsw(uuid, int, @extschema:vector@
 
 drop function if exists graphium_private._nearest(uuid, int, @extschema:vector@.vector, text, text, int); -- it was told which scan
 create or replace function graphium_private._nearest(p_tenant_id uuid, p_dimensions int, p_query @extschema:vector@.vector, p_filter text, p_count int, out hits graphium_private.hit[], out path text)
-  language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security invoker
 as $nearest$
 declare
   v_ef_search int;

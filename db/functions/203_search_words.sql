@@ -15,7 +15,7 @@ revoke all on function graphium_private._query_words(text) from public;
 
 drop function if exists graphium_private._held_scopes(uuid); -- it returned names
 create or replace function graphium_private._held_scope_keys(p_tenant_id uuid) returns bigint[]
-  language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security invoker
 as $held_scope_keys$
 declare
   v_held constant text[] := graphium_private.caller_scopes();
@@ -35,14 +35,16 @@ revoke all on function graphium_private._held_scope_keys(uuid) from public;
 -- (The most is taken a millionth larger, more than sums and their rounding lose: the answer is that of scoring everything.)
 create or replace function graphium_private._match_words(p_tenant_id uuid, p_words text[], p_filter text, p_count int, p_also uuid[] = '{}')
   returns table (statement_id uuid, score real)
-  language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security invoker
   set work_mem = '32MB' set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $match_words$
 -- @plpgsql_check_options: security_warnings = off
 -- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)
+-- Keys are parameters: an error's QUERY shows the client what stands in the text.
 declare
   c_margin constant double precision := 1.000001;
   v_scopes constant bigint[] := graphium_private._held_scope_keys(p_tenant_id);
+  v_secret constant bytea := graphium_private._index_key();
   v_k1 constant double precision := graphium_private._setting('bm25_k1');
   v_b constant double precision := graphium_private._setting('bm25_b');
   v_step constant double precision := graphium_private._setting('bm25_step');
@@ -70,7 +72,7 @@ begin
                       from graphium_private.postings p
                      where p.tenant_id = p_tenant_id and p.scope_key = any (v_scopes) and p.word_key = w.word
                        and (cardinality(p.required_scopes) <= 1 or graphium_private.is_visible(p.required_scopes, '{}')
-                            or p.scope_key = (select min(s.key) from (select hashtextextended(u.scope, (select graphium_private._index_seed())) as key from unnest(p.required_scopes) as u(scope)) as s where s.key = any (v_scopes)))) as l
+                            or p.scope_key = (select min(s.key) from (select graphium_private._key_of(u.scope, v_secret) as key from unnest(p.required_scopes) as u(scope)) as s where s.key = any (v_scopes)))) as l
      where l.frequency > 0
   ), corpus as materialized (
     select greatest((select sum(f.statement_count) from graphium.dh_families f where f.tenant_id = p_tenant_id), max(c.frequency))::double precision as documents,
@@ -111,9 +113,9 @@ begin
         union all
         select p.statement_id, w.weight * p.occurrences / (p.occurrences + $5 + $6 * p.length)
           from unnest($3, $4) as w(word, weight)
-          join graphium_private.postings p on p.tenant_id = %1$L::uuid and p.scope_key = any (%2$L::bigint[]) and p.word_key = w.word %3$s
+          join graphium_private.postings p on p.tenant_id = %1$L::uuid and p.scope_key = any ($11) and p.word_key = w.word %2$s
          where (cardinality(p.required_scopes) <= 1 or graphium_private.is_visible(p.required_scopes, '{}')
-                or p.scope_key = (select min(s.key) from (select hashtextextended(u.scope, (select graphium_private._index_seed())) as key from unnest(p.required_scopes) as u(scope)) as s where s.key = any (%2$L::bigint[])))
+                or p.scope_key = (select min(s.key) from (select graphium_private._key_of(u.scope, $12) as key from unnest(p.required_scopes) as u(scope)) as s where s.key = any ($11)))
       ), scored as materialized (
         select f.statement_id, sum(f.score) as score from found f group by f.statement_id
       ), least as materialized (
@@ -122,9 +124,9 @@ begin
       select array_agg(s.statement_id), array_agg(s.score), (select l.score from least l)
         from scored s
        where (s.score + $8) * $9 >= coalesce((select l.score from least l), 0) or s.statement_id = any ($10) $query$,
-      p_tenant_id, v_scopes, v_join)
+      p_tenant_id, v_join)
       into v_ids, v_scores, v_least
-      using v_ids, v_scores, v_words[v_scored + 1:v_upto], v_weights[v_scored + 1:v_upto], v_k1 * (1 - v_b), v_per_word, p_count, v_rest[v_upto], c_margin, p_also;
+      using v_ids, v_scores, v_words[v_scored + 1:v_upto], v_weights[v_scored + 1:v_upto], v_k1 * (1 - v_b), v_per_word, p_count, v_rest[v_upto], c_margin, p_also, v_scopes, v_secret;
     v_scored := v_upto;
     v_is_closed := coalesce(v_least > v_rest[v_upto] * c_margin, false);
   end loop;

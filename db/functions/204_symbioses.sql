@@ -10,7 +10,7 @@ set local role graphium_owner;
 -- the first edge to it. The narrower ids of an end suffice: a genus, a specimen or a statement has one family only.
 create or replace function graphium_private._regions_touching(p_tenant_id uuid, p_statements uuid[])
   returns table (level text, id uuid, edge_id uuid, kind text)
-  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+  language plpgsql stable parallel safe security invoker set plan_cache_mode = force_generic_plan
 as $regions_touching$
 #variable_conflict use_column
 begin
@@ -52,7 +52,7 @@ comment on function graphium_private._regions_touching(uuid, uuid[]) is
 revoke all on function graphium_private._regions_touching(uuid, uuid[]) from public;
 
 create or replace function graphium_private._superseded(p_tenant_id uuid, p_statements uuid[]) returns uuid[]
-  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+  language plpgsql stable parallel safe security invoker set plan_cache_mode = force_generic_plan
 as $superseded$
 declare
   v_ends uuid[] := array(
@@ -80,7 +80,7 @@ revoke all on function graphium_private._superseded(uuid, uuid[]) from public;
 -- a statement (or the query) has no vector. An end that is a single statement is taken in any case, however unlike.
 create or replace function graphium_private._follow_symbioses(p_tenant_id uuid, p_primary uuid[], p_query @extschema:vector@.vector, p_words text[],
     p_memory_types text[], p_layer_kinds text[], p_since timestamptz, p_until timestamptz, p_min_similarity real, p_count int) returns graphium_private.hit[]
-  language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel safe security invoker
 as $follow_symbioses$
 declare
   v_ends record;    -- where their edges lead: ids with the edge to each, and the ids by level

@@ -33,7 +33,7 @@ revoke all on function graphium_private._pool(int) from public;
 create or replace function graphium_private._search(p_tenant graphium.tenants, p_query @extschema:vector@.vector, p_words text[],
     p_level text, p_ids uuid[], p_memory_types text[], p_layer_kinds text[], p_since timestamptz, p_until timestamptz, p_min_similarity real, p_count int)
   returns graphium_private.hit[]
-  language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql stable parallel unsafe security invoker
 as $search$
 declare
   v_is_filtered constant boolean := num_nonnulls(p_level, p_memory_types, p_layer_kinds, p_since, p_until) > 0;
@@ -111,8 +111,8 @@ create or replace function graphium.search_context(query_embedding @extschema:ve
 as $search_context$
 #variable_conflict use_column
 declare
-  v_tenant constant graphium.tenants := graphium_private._require_tenant();
-  v_tenant_id constant uuid := v_tenant.id;
+  v_tenant_id constant uuid := graphium_private._remember_caller();
+  v_tenant graphium.tenants;
   v_words text[] := case when query_text is null then '{}' else graphium_private._query_words(query_text) end;
   -- no cosine is beyond ±2, and a larger number is no real; NaN sorts above all numbers, so nothing matches it
   v_min_similarity real := case when min_similarity is not null then greatest(least(min_similarity, 2), -2) end;
@@ -121,6 +121,7 @@ declare
   v_hits graphium_private.hit[];
   v_superseded uuid[] := '{}';
 begin
+  select t.* into v_tenant from graphium.tenants t where t.id = v_tenant_id;
   if embedding_model is not null then
     perform graphium_private._require_model(v_tenant, embedding_model);
   end if;

@@ -16,10 +16,10 @@ set local role graphium_owner;
 
 create or replace function graphium.prepare_query(query_text text, now timestamptz = null)
   returns table (dense_text text, specimens text[], since timestamptz, until timestamptz)
-  language plpgsql stable parallel restricted security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning set jit = off
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning set jit = off
 as $prepare_query$
 declare
-  v_tenant_id uuid := graphium_private._require_caller();
+  v_tenant_id constant uuid := graphium_private._remember_caller();
   v_text text := normalize(query_text, NFC);
   v_lower text := lower(regexp_replace(v_text, '[[:space:]]+', ' ', 'g') collate pg_catalog.pg_c_utf8);
   v_rest text := v_text;

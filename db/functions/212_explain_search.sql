@@ -22,7 +22,8 @@ as $explain_search$
 -- @plpgsql_check_options: security_warnings = off
 -- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)
 declare
-  v_tenant constant graphium.tenants := graphium_private._require_tenant();
+  v_tenant_id constant uuid := graphium_private._remember_caller();
+  v_tenant constant graphium.tenants := (select t from graphium.tenants t where t.id = v_tenant_id);
   v_words constant text[] := case when query_text is null then '{}' else graphium_private._query_words(query_text) end;
   v_sees_all constant boolean := graphium_private.caller_scopes() is null;
   v_taxa record;
@@ -65,8 +66,8 @@ begin
       select count(*) from graphium.kg_statements r
        where r.tenant_id = %1$L::uuid %2$s
          and r.id in (select p.statement_id from graphium_private.postings p
-                       where p.tenant_id = %1$L::uuid and p.scope_key = any (%3$L::bigint[]) and p.word_key = any (%4$L::bigint[])) $query$,
-      v_tenant.id, v_filter, graphium_private._held_scope_keys(v_tenant.id), graphium_private._keys_of(v_words)) into admitted;
+                       where p.tenant_id = %1$L::uuid and p.scope_key = any ($1) and p.word_key = any ($2)) $query$,
+      v_tenant.id, v_filter) into admitted using graphium_private._held_scope_keys(v_tenant.id), graphium_private._keys_of(v_words);
     return next;
   end if;
 end

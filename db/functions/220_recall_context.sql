@@ -20,7 +20,7 @@ create or replace function graphium.recall_context(family text = null, genus tex
   language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning set jit = off set plan_cache_mode = force_generic_plan
 as $recall_context$
 declare
-  v_tenant_id uuid := graphium_private._require_caller();
+  v_tenant_id constant uuid := graphium_private._remember_caller();
   v_taxa record := graphium_private._find_taxa(v_tenant_id,
     case when family is not null then array[family] end, case when genus is not null then array[genus] end, case when specimen is not null then array[specimen] end);
   v_ids uuid[];

@@ -21,7 +21,7 @@ create or replace function graphium.wake_up_context(token_budget int = 800, fami
 as $wake_up_context$
 #variable_conflict use_column
 declare
-  v_tenant_id uuid := graphium_private._require_caller();
+  v_tenant_id constant uuid := graphium_private._remember_caller();
   v_taxa record := graphium_private._find_taxa(v_tenant_id, families, null, specimens);
   v_window int;
   v_page uuid[];

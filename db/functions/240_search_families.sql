@@ -13,7 +13,7 @@ create or replace function graphium.search_families(query_embedding @extschema:v
 as $search_families$
 #variable_conflict use_column
 declare
-  v_tenant_id uuid := graphium_private._require_caller();
+  v_tenant_id constant uuid := graphium_private._remember_caller();
   v_tenant graphium.tenants := (select t from graphium.tenants t where t.id = v_tenant_id);
 begin
   perform graphium_private._require_model(v_tenant, embedding_model);

@@ -21,7 +21,7 @@ create or replace function graphium.context_tree()
 as $context_tree$
 #variable_conflict use_column
 declare
-  v_tenant_id uuid := graphium_private._require_caller();
+  v_tenant_id constant uuid := graphium_private._remember_caller();
 begin
   return query
   select t.family_id, t.family, t.genus_id, t.genus, s.id, s.name, coalesce(sum(o.statements), 0)::bigint + coalesce(sum(n.statements), 0)::bigint,

@@ -7,18 +7,13 @@ set local lock_timeout = '10s';
 
 create table if not exists graphium_private.index_key (
   is_the_only boolean primary key default true check (is_the_only),
-  key bytea not null,
-  seed bigint not null
+  key bytea not null
 );
 comment on table graphium_private.index_key is
   'The secret of the hashes that names, sources, words and scopes are indexed by; made once. A dump carries it: indexes and postings go by it.';
-comment on column graphium_private.index_key.key is 'For _masked().';
-comment on column graphium_private.index_key.seed is 'For hashtextextended(): postings and cells of projections.';
 revoke all on graphium_private.index_key from public;
 grant select on graphium_private.index_key to graphium_keeper;
-insert into graphium_private.index_key (key, seed)
-select k.key, ('x' || encode(substring(sha256(k.key) for 8), 'hex'))::bit(64)::bigint
-  from (select sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())) as key) as k
+insert into graphium_private.index_key (key) values (sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())))
 on conflict do nothing;
 
 set local role graphium_keeper;
@@ -64,13 +59,13 @@ alter index graphium.kg_statement_variants_in_source alter column 2 set statisti
 -- Their bodies depend on the columns; functions/200_postings.sql makes them anew.
 -- squawk-ignore ban-drop-function
 drop function if exists graphium_private._check_postings(uuid), graphium_private._posted_scopes(uuid);
-create or replace function graphium_private._key_of(p_text text) returns bigint
+create or replace function graphium_private._key_to_be(p_text text) returns bigint
   language sql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
-  return hashtextextended(p_text, (select k.seed from graphium_private.index_key k));
+  return ('x' || encode(substring(sha256((select k.key from graphium_private.index_key k) || convert_to(p_text, 'UTF8')) for 8), 'hex'))::bit(64)::bigint;
 -- squawk-ignore changing-column-type
-alter table graphium_private.postings alter column scope type bigint using graphium_private._key_of(scope), alter column word type bigint using graphium_private._key_of(word);
+alter table graphium_private.postings alter column scope type bigint using graphium_private._key_to_be(scope), alter column word type bigint using graphium_private._key_to_be(word);
 -- squawk-ignore ban-drop-function
-drop function graphium_private._key_of(text);
+drop function graphium_private._key_to_be(text);
 -- squawk-ignore renaming-column
 alter table graphium_private.postings rename column scope to scope_key;
 -- squawk-ignore renaming-column

@@ -10,8 +10,10 @@ import psycopg
 from graphium_db.deploy.tree import DeployError, Tree, statements
 
 # Functions that callers may execute and that have no search_path, because with one they could not be inlined into a
-# policy. They name the schema of every function and operator in them.
-INLINED = frozenset({"graphium_private.is_visible"})
+# policy. Their bodies are parsed when they are made, so no path can reach into them.
+INLINED = frozenset(f"graphium_private.{name}" for name in ("is_visible", "caller_tenant_id", "caller_scopes"))
+# These go by the path that they run under; policies run them for graphium_owner only (db/functions/020_identity.sql).
+BY_PATH = frozenset(f"graphium_private.{name}" for name in ("remembered_tenant_id", "remembered_scopes"))
 OWNERS = ("graphium_owner", "graphium_keeper", "graphium_cypher")
 
 
@@ -68,7 +70,7 @@ def _powers(conn: psycopg.Connection[Any]) -> list[str]:
         " from pg_proc p where p.prokind = 'f'"
         " and p.pronamespace in ('graphium'::regnamespace, 'graphium_private'::regnamespace) order by 2"
     ):
-        own = not definer and path is None and (name in INLINED or set(grantees) <= set(OWNERS))
+        own = not definer and path is None and (name in INLINED | BY_PATH or set(grantees) <= set(OWNERS))
         if not own and not (path or "").endswith(", pg_temp"):
             found.append(
                 f"function {signature}: its search_path must end in pg_temp, and is {path or 'not set'}: write "

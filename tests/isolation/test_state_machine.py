@@ -853,10 +853,10 @@ FAULTS: dict[str, Fault] = {
     ),
     "a summary of all audiences": rewritten("_audience_includes", "RETURN (", "RETURN true or ("),
     "settings that widen": rewritten(
-        "_resolve_caller", "from unnest(scopes) as s where s = any (v_named)", "from unnest(v_named) as s"
+        "resolve_caller", "from unnest(scopes) as s where s = any (v_named)", "from unnest(v_named) as s"
     ),
     "principals who name another tenant": rewritten(
-        "_resolve_caller",
+        "resolve_caller",
         "where p.role_name",
         "where current_setting('graphium.tenant', true) in ('', p.tenant) and p.role_name",
     ),

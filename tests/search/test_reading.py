@@ -136,7 +136,7 @@ def count(conn: Connection) -> Counts:
         " where schemaname in ('graphium', 'graphium_private')"
     ):
         counts["kg_embeddings" if name.startswith("kg_embeddings_p") else name] += rows
-    for (calls,) in conn.execute("select calls from pg_stat_xact_user_functions where funcname = '_resolve_caller'"):
+    for (calls,) in conn.execute("select calls from pg_stat_xact_user_functions where funcname = 'resolve_caller'"):
         counts["lookups"] = calls
     return counts
 
