@@ -44,5 +44,4 @@ alter table graphium.kg_statements force row level security;
 truncate graphium_private.projections, graphium_private.directions;
 
 drop table if exists graphium_private.index_key;
-set local role graphium_keeper;
 drop function if exists graphium_private._masked(text);

@@ -16,8 +16,9 @@ grant select on graphium_private.index_key to graphium_keeper;
 insert into graphium_private.index_key (key) values (sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())))
 on conflict do nothing;
 
-set local role graphium_keeper;
--- Immutable, because the key never changes. (By its index: where sequential scans are switched off, one would seem dear, and be compiled.) Of a cost that makes no plan compute it row by row where the index has it.
+-- Immutable, because the key never changes. Of a cost that makes no plan compute it row by row where the index has it. By the table's index, or
+-- where sequential scans are switched off one would seem so dear that it is compiled. The owner's, because pg_restore makes indexes
+-- before it grants anything: then nobody else may read the key.
 create or replace function graphium_private._masked(p_text text) returns bytea
   language plpgsql immutable strict parallel safe security definer cost 10000 set search_path = pg_catalog, pg_temp
 as $masked$
@@ -30,8 +31,7 @@ end
 $masked$;
 comment on function graphium_private._masked(text) is 'A keyed hash. What indexes of names and sources are on: equal for equal texts, and their order says nothing.';
 revoke all on function graphium_private._masked(text) from public;
-grant execute on function graphium_private._masked(text) to graphium_owner;
-set local role graphium_owner;
+grant execute on function graphium_private._masked(text) to graphium_keeper;
 
 -- squawk-ignore require-concurrent-index-deletion
 drop index if exists graphium.dh_families_named, graphium.dh_genera_named, graphium.dh_specimens_named, graphium.kg_statements_in_source, graphium.kg_statement_variants_in_source;

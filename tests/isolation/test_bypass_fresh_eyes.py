@@ -898,6 +898,26 @@ def test_the_callers_settings_do_not_change_what_a_search_finds(
     world.boss.execute(SET, [0, "principals_use_hnsw"])
 
 
+# ------------------------------------------------------------------------------------------ what stands in a query's text
+def test_no_error_shows_the_keys_of_words_and_scopes(world: World) -> None:
+    """From those that PostgreSQL's own hash makes of known words, its secret was computed in seconds."""
+    attacker = world.attacker("builder")
+    calls = [
+        f"select * from graphium.{function}(query_text => 'zebra {SECRET} {' '.join(map(str, range(100)))}', since => '2020-01-01 00:00+00')"
+        for function in ("search_context", "explain_search")
+    ]
+    attacker.tries("set timezone = '<X>+20'")  # what is written in that zone cannot be read
+    assert [attacker.tries(call) for call in calls] == [None, None]
+    attacker.heard.clear()
+    for after in range(1, 30):  # somewhere in the midst of it
+        attacker.tries(f"set statement_timeout = {after}")
+        for call in calls:
+            attacker.tries(call)
+    attacker.tries("reset statement_timeout")
+    arranged(any("57014" in line or "statement timeout" in line for line in attacker.heard))
+    assert not [line for line in attacker.heard if re.search(r"-?\d{15,}", line)]
+
+
 # ------------------------------------------------------------------------------------------ ending the server
 def test_a_parallel_build_is_reported_as_long_as_a_login_may_ask_for_one(world: World) -> None:
     """CVE-2026-3172: with maintenance_work_mem = '64kB' and six workers a build by the owner of any table overwrites shared
