@@ -26,11 +26,62 @@ $held_scope_keys$;
 comment on function graphium_private._held_scope_keys(uuid) is 'The keys of the scopes under which words are posted that the caller may see: his own, and that of '''' for what is open.';
 revoke all on function graphium_private._held_scope_keys(uuid) from public;
 
+-- A statement whose audience has several of the caller's scopes counts by the first of them. (Asked only where there are several.)
+create or replace function graphium_private._counts_here(p_scope_key bigint, p_required_scopes text[], p_held bigint[], p_secret bytea) returns boolean
+  language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
+as $counts_here$
+begin
+  return graphium_private.is_visible(p_required_scopes, '{}')
+      or p_scope_key = (select min(k.key) from (select graphium_private._key_of(s.scope, p_secret) as key from unnest(p_required_scopes) as s(scope)) as k where k.key = any (p_held));
+end
+$counts_here$;
+comment on function graphium_private._counts_here(bigint, text[], bigint[], bytea) is 'Whether a posting is the one of several by which the statement counts for who holds these scopes.';
+revoke all on function graphium_private._counts_here(bigint, text[], bigint[], bytea) from public;
+
+-- What each word weighs, by how many visible statements have it: all of its postings are counted. The rarest comes first; rest is the most
+-- that the words after it can add to a score, each by its most occurrences in its shortest statement; per_word, what each word of a
+-- statement adds to the number by which occurrences are divided.
+create or replace function graphium_private._weigh_words(p_tenant_id uuid, p_words text[], p_scopes bigint[], p_k1 double precision, p_b double precision,
+    out words bigint[], out frequencies double precision[], out weights double precision[], out rest double precision[], out per_word double precision)
+  language plpgsql stable parallel unsafe security invoker
+as $weigh_words$
+declare
+  v_secret constant bytea := graphium_private._index_key();
+begin
+  with counted as materialized (
+    select w.word, l.*
+      from unnest(graphium_private._keys_of(p_words)) as w(word),
+           lateral (select count(*)::double precision as frequency, sum(p.length)::double precision as total, max(p.occurrences) as occurrences, min(p.length) as length
+                      from graphium_private.postings p
+                     where p.tenant_id = p_tenant_id and p.scope_key = any (p_scopes) and p.word_key = w.word
+                       and (cardinality(p.required_scopes) <= 1 or graphium_private._counts_here(p.scope_key, p.required_scopes, p_scopes, v_secret))) as l
+     where l.frequency > 0
+  ), corpus as materialized (
+    select greatest((select sum(f.statement_count) from graphium.dh_families f where f.tenant_id = p_tenant_id), max(c.frequency))::double precision as documents,
+           p_k1 * p_b / (sum(c.total) / sum(c.frequency)) as per_word
+      from counted c
+  ), weighed as (
+    select c.*, t.per_word, ln(1 + (t.documents - c.frequency + 0.5) / (c.frequency + 0.5)) * (p_k1 + 1) as weight
+      from counted c
+     cross join corpus t
+  ), bounded as (
+    select w.*, sum(w.weight * w.occurrences / (w.occurrences + p_k1 * (1 - p_b) + w.per_word * w.length)) over (order by w.frequency desc, w.word desc) as most
+      from weighed w
+  )
+  select array_agg(b.word order by b.frequency, b.word), array_agg(b.frequency order by b.frequency, b.word),
+         array_agg(b.weight order by b.frequency, b.word), (array_agg(b.most order by b.frequency, b.word))[2:] || 0::double precision, max(b.per_word)
+    into words, frequencies, weights, rest, per_word
+    from bounded b;
+end
+$weigh_words$;
+comment on function graphium_private._weigh_words(uuid, text[], bigint[], double precision, double precision) is
+  'The words that visible statements have, the rarest first: their keys, in how many they are, what one weighs, and the most that those after it can add.';
+revoke all on function graphium_private._weigh_words(uuid, text[], bigint[], double precision, double precision) from public;
+
 -- The best p_count, and besides whichever of p_also (which the filter admits) have one of the words. Scores end as single
 -- precision: what is left of the order of a sum does not decide between equals.
--- All postings are counted, for rarity and mean length, but most are of common words, which add little to a score. So words are
--- scored the rarest first, some at a time (bm25_step), and each time the score that p_count statements have reached is compared
--- with the most that the words to come can add: of each its weight, by its most occurrences in its shortest statement. Who cannot
+-- Most postings are of common words, which add little to a score. So words are scored the rarest first, some at a time (bm25_step), and
+-- each time the score that p_count statements have reached is compared with the most that the words to come can add. Who cannot
 -- reach it any more goes; once no other statement can, words are scored for those who are left alone, at last by looking these up.
 -- (The most is taken a millionth larger, more than sums and their rounding lose: the answer is that of scoring everything.)
 create or replace function graphium_private._match_words(p_tenant_id uuid, p_words text[], p_filter text, p_count int, p_also uuid[] = '{}')
@@ -44,17 +95,11 @@ as $match_words$
 declare
   c_margin constant double precision := 1.000001;
   v_scopes constant bigint[] := graphium_private._held_scope_keys(p_tenant_id);
-  v_secret constant bytea := graphium_private._index_key();
   v_k1 constant double precision := graphium_private._setting('bm25_k1');
   v_b constant double precision := graphium_private._setting('bm25_b');
   v_step constant double precision := graphium_private._setting('bm25_step');
+  v_w constant record := graphium_private._weigh_words(p_tenant_id, p_words, v_scopes, v_k1, v_b);
   v_filter constant text := case when p_filter <> '' then format('join graphium.kg_statements r on r.tenant_id = %L::uuid and r.id = p.statement_id %s', p_tenant_id, p_filter) end;
-  -- by word, the rarest first:
-  v_words bigint[]; -- their keys
-  v_frequencies double precision[];
-  v_weights double precision[];
-  v_rest double precision[]; -- the most that the words after it can add to a score
-  v_per_word double precision; -- of a statement's length
   v_ids uuid[] := p_also;
   v_scores double precision[] := array_fill(0::double precision, array[cardinality(p_also)]);
   v_least double precision; -- what p_count statements have reached
@@ -64,46 +109,18 @@ declare
   v_postings double precision;
   v_join text;
 begin
-  -- A statement whose audience has several of the caller's scopes counts by the first of them.
-  with counted as materialized (
-    select w.word, l.*
-      from unnest(graphium_private._keys_of(p_words)) as w(word),
-           lateral (select count(*)::double precision as frequency, sum(p.length)::double precision as total, max(p.occurrences) as occurrences, min(p.length) as length
-                      from graphium_private.postings p
-                     where p.tenant_id = p_tenant_id and p.scope_key = any (v_scopes) and p.word_key = w.word
-                       and (cardinality(p.required_scopes) <= 1 or graphium_private.is_visible(p.required_scopes, '{}')
-                            or p.scope_key = (select min(s.key) from (select graphium_private._key_of(u.scope, v_secret) as key from unnest(p.required_scopes) as u(scope)) as s where s.key = any (v_scopes)))) as l
-     where l.frequency > 0
-  ), corpus as materialized (
-    select greatest((select sum(f.statement_count) from graphium.dh_families f where f.tenant_id = p_tenant_id), max(c.frequency))::double precision as documents,
-           v_k1 * v_b / (sum(c.total) / sum(c.frequency)) as per_word
-      from counted c
-  ), weighed as (
-    select c.*, t.per_word, ln(1 + (t.documents - c.frequency + 0.5) / (c.frequency + 0.5)) * (v_k1 + 1) as weight
-      from counted c
-     cross join corpus t
-  ), bounded as (
-    select w.*, sum(w.weight * w.occurrences / (w.occurrences + v_k1 * (1 - v_b) + w.per_word * w.length)) over (order by w.frequency desc, w.word desc) as most
-      from weighed w
-  )
-  select array_agg(b.word order by b.frequency, b.word), array_agg(b.frequency order by b.frequency, b.word),
-         array_agg(b.weight order by b.frequency, b.word), array_agg(b.most order by b.frequency, b.word), max(b.per_word)
-    into v_words, v_frequencies, v_weights, v_rest, v_per_word
-    from bounded b;
-  v_rest := v_rest[2:] || 0::double precision;
-
-  while v_scored < cardinality(v_words) loop
+  while v_scored < cardinality(v_w.words) loop
     v_upto := v_scored + 1;
     if not v_is_closed then
       v_join := v_filter;
-      v_postings := v_frequencies[v_upto];
-      while v_upto < cardinality(v_words) and v_postings + v_frequencies[v_upto + 1] <= greatest(v_step, 2 * cardinality(v_ids)) loop
+      v_postings := v_w.frequencies[v_upto];
+      while v_upto < cardinality(v_w.words) and v_postings + v_w.frequencies[v_upto + 1] <= greatest(v_step, 2 * cardinality(v_ids)) loop
         v_upto := v_upto + 1;
-        v_postings := v_postings + v_frequencies[v_upto];
+        v_postings := v_postings + v_w.frequencies[v_upto];
       end loop;
-    elsif 10 * cardinality(v_ids) * cardinality(v_scopes) < v_frequencies[v_upto] then -- so much longer a look-up takes than reading on
+    elsif 10 * cardinality(v_ids) * cardinality(v_scopes) < v_w.frequencies[v_upto] then -- so much longer a look-up takes than reading on
       v_join := 'and p.word_key = any ($3) and p.statement_id = any ($1)';
-      v_upto := cardinality(v_words);
+      v_upto := cardinality(v_w.words);
     else
       v_join := 'and (p.statement_id = any ($1)) is true'; -- not for the index
     end if;
@@ -114,8 +131,7 @@ begin
         select p.statement_id, w.weight * p.occurrences / (p.occurrences + $5 + $6 * p.length)
           from unnest($3, $4) as w(word, weight)
           join graphium_private.postings p on p.tenant_id = %1$L::uuid and p.scope_key = any ($11) and p.word_key = w.word %2$s
-         where (cardinality(p.required_scopes) <= 1 or graphium_private.is_visible(p.required_scopes, '{}')
-                or p.scope_key = (select min(s.key) from (select graphium_private._key_of(u.scope, $12) as key from unnest(p.required_scopes) as u(scope)) as s where s.key = any ($11)))
+         where cardinality(p.required_scopes) <= 1 or graphium_private._counts_here(p.scope_key, p.required_scopes, $11, $12)
       ), scored as materialized (
         select f.statement_id, sum(f.score) as score from found f group by f.statement_id
       ), least as materialized (
@@ -126,9 +142,10 @@ begin
        where (s.score + $8) * $9 >= coalesce((select l.score from least l), 0) or s.statement_id = any ($10) $query$,
       p_tenant_id, v_join)
       into v_ids, v_scores, v_least
-      using v_ids, v_scores, v_words[v_scored + 1:v_upto], v_weights[v_scored + 1:v_upto], v_k1 * (1 - v_b), v_per_word, p_count, v_rest[v_upto], c_margin, p_also, v_scopes, v_secret;
+      using v_ids, v_scores, v_w.words[v_scored + 1:v_upto], v_w.weights[v_scored + 1:v_upto], v_k1 * (1 - v_b), v_w.per_word, p_count, v_w.rest[v_upto],
+        c_margin, p_also, v_scopes, graphium_private._index_key();
     v_scored := v_upto;
-    v_is_closed := coalesce(v_least > v_rest[v_upto] * c_margin, false);
+    v_is_closed := coalesce(v_least > v_w.rest[v_upto] * c_margin, false);
   end loop;
   return query
     select * from (select s.id, s.score::real from unnest(v_ids, v_scores) as s(id, score) where s.score > 0 order by s.score::real desc, s.id limit p_count) as best
