@@ -42,12 +42,11 @@ select format('alter table %s drop constraint %I', conrelid::regclass, conname),
 
 
 WORDS = """
-insert into raw.postings (tenant_id, scope_key, statement_id, word_key, occurrences, length, required_scopes)
-select s.tenant_id, hashtextextended(p.scope, 7), s.id, hashtextextended(w.word, 7), w.occurrences, cardinality(d.words), s.required_scopes
+insert into raw.postings (tenant_id, audience_key, statement_id, word_key, occurrences, length, required_scopes)
+select s.tenant_id, hashtextextended(s.required_scopes::text, 7), s.id, hashtextextended(w.word, 7), w.occurrences, cardinality(d.words), s.required_scopes
   from raw.kg_statements s,
        lateral (select graphium_private.words_v1(s.content) as words offset 0) as d,
-       lateral (select u.word, count(*) as occurrences from unnest(d.words) as u(word) group by u.word) as w,
-       unnest(case when s.required_scopes = '{}' then '{""}' else s.required_scopes end) as p(scope)
+       lateral (select u.word, count(*) as occurrences from unnest(d.words) as u(word) group by u.word) as w
 """
 
 

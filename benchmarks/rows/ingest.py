@@ -41,7 +41,7 @@ REFERENCE = (
       from raw.parsed p where p.batch = $1
     """,
     """
-    insert into raw.postings (tenant_id, scope_key, statement_id, word_key, occurrences, length, required_scopes)
+    insert into raw.postings (tenant_id, audience_key, statement_id, word_key, occurrences, length, required_scopes)
     select p.tenant_id, 7, p.id, hashtextextended(w.word, 7), w.occurrences, cardinality(d.words), p.required_scopes
       from raw.parsed p,
            lateral (select graphium_private.words_v1(p.content) as words offset 0) as d,

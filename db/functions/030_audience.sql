@@ -22,17 +22,7 @@ comment on function graphium_private._audience(text[]) is
 revoke all on function graphium_private._audience(text[]) from public;
 grant execute on function graphium_private._audience(text[]) to graphium_keeper;
 
-create or replace function graphium_private._posting_scopes(required_scopes text[]) returns text[]
-  language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
-as $posting_scopes$
-begin
-  return case when cardinality(graphium_private._audience(required_scopes)) = 0 then '{""}'::text[]
-              else array(select distinct s.scope from unnest(required_scopes) as s(scope) where s.scope is not null) end;
-end
-$posting_scopes$;
-comment on function graphium_private._posting_scopes(text[]) is 'The scopes that the words of a statement are posted under: those of its audience; '''' when it is open.';
-revoke all on function graphium_private._posting_scopes(text[]) from public;
-grant execute on function graphium_private._posting_scopes(text[]) to graphium_keeper;
+drop function if exists graphium_private._posting_scopes(text[]); -- words were posted by scope
 
 create or replace function graphium_private._audience_includes(wider text[], narrower text[]) returns boolean
   language sql immutable parallel safe security invoker

@@ -39,7 +39,7 @@ create or replace function graphium_private._find_same_text(p_tenant_id uuid, p_
 as $find_same_text$
 declare
   v_texts constant text[] := array(select graphium_private.sentence_key_v1(i.family_id, i.content_hash, i.audience) from unnest(p_inputs) as i order by i.ordinal);
-  v_scopes constant text[] := array(select (graphium_private._posting_scopes(i.audience))[1] from unnest(p_inputs) as i order by i.ordinal); -- any scope of the audience will do
+  v_audiences constant text[] := array(select i.audience::text from unnest(p_inputs) as i order by i.ordinal);
   v_hashes constant bytea[] := array(select i.content_hash from unnest(p_inputs) as i order by i.ordinal);
   v_match record;
 begin
@@ -50,10 +50,10 @@ begin
   for v_match in
     select distinct on (n.ordinal) n.ordinal::int as ordinal, s.id, s.exact_only,
            exists (select from graphium.kg_embeddings e where e.tenant_id = p_tenant_id and e.statement_id = s.id) as has_vector
-      from unnest(graphium_private._keys_of(v_texts), graphium_private._keys_of(v_scopes), v_hashes) with ordinality as n(word_key, scope_key, content_hash, ordinal),
+      from unnest(graphium_private._keys_of(v_texts), graphium_private._keys_of(v_audiences), v_hashes) with ordinality as n(word_key, audience_key, content_hash, ordinal),
            -- look-ups by the whole key, whatever the planner thinks of tables that it has no statistics of
            lateral (select p.statement_id from graphium_private.postings p
-                     where p.tenant_id = p_tenant_id and p.scope_key = n.scope_key and p.word_key = n.word_key offset 0) as p,
+                     where p.tenant_id = p_tenant_id and p.audience_key = n.audience_key and p.word_key = n.word_key offset 0) as p,
            lateral (select s.id, s.exact_only from graphium.kg_statements s
                      where s.tenant_id = p_tenant_id and s.id = p.statement_id and s.content_hash = n.content_hash offset 0) as s
      order by n.ordinal, s.id

@@ -1,11 +1,11 @@
 -- Keeps the inverted index of words (graphium_private.postings) equal to the statements, in the same transaction: once
 -- per SQL statement, set-based. Keeper-owned, because a cascade also deletes statements that the caller does not see.
 -- A statement's content never changes and words_v1() is immutable, so the words of a deleted row say which postings go.
--- A word is posted once for each scope of the statement's audience (for an open one under ''), and the index begins with the
--- scope: a search looks where its caller's scopes are, and comes upon no posting that is hidden from him. Else PostgreSQL's
--- counters, and EXPLAIN's of pages, would tell him whether hidden statements have the word (docs/decisions/0070).
--- Scopes and words are posted by keyed hashes (025_index_key.sql): who writes words of his own next to hidden ones learns nothing
--- from where they come to stand.
+-- A word is posted under the statement's audience, with which the index begins: a search looks under the audiences that its caller
+-- is of, and comes upon no posting that is hidden from him. Else PostgreSQL's counters, and EXPLAIN's of pages, would tell him
+-- whether hidden statements have the word (docs/decisions/0070). And nobody writes where what is hidden from him stands, as he would if
+-- words were posted under each scope. Audiences and words are posted by keyed hashes (025_index_key.sql): from where his own words come
+-- to stand nobody learns anything.
 -- One word more stands for the sentence as a whole (sentence_key_v1): dedup finds equal text by it.
 set local role graphium_keeper;
 
@@ -19,18 +19,34 @@ revoke all on function graphium_private._distinct_words(text) from public;
 
 -- (Inlined: a body that is parsed when it is made, and no SET.)
 create or replace function graphium_private._postings_of(family_id uuid, content text, content_hash bytea, required_scopes text[])
-  returns table (scope_key bigint, word_key bigint, word text, occurrences int, length int)
+  returns table (audience_key bigint, word_key bigint, word text, occurrences int, length int)
   language sql stable parallel safe security invoker
 begin atomic
-  select graphium_private._key_of(s.scope, (select graphium_private._index_key())), graphium_private._key_of(w.word, (select graphium_private._index_key())), w.word, w.occurrences, w.length
-    from (select graphium_private.words_v1(content) as words, graphium_private._posting_scopes(required_scopes) as scopes offset 0) as d,
+  select graphium_private._key_of(graphium_private._audience(required_scopes)::text, (select graphium_private._index_key())), graphium_private._key_of(w.word, (select graphium_private._index_key())),
+         w.word, w.occurrences, w.length
+    from (select graphium_private.words_v1(content) as words offset 0) as d,
          lateral (select u.word, count(*)::int as occurrences, cardinality(d.words) as length from unnest(d.words) as u(word) group by u.word
                   union all
-                  select graphium_private.sentence_key_v1(family_id, content_hash, required_scopes) as word, 1 as occurrences, 0 as length) as w,
-         unnest(d.scopes) as s(scope);
+                  select graphium_private.sentence_key_v1(family_id, content_hash, required_scopes) as word, 1 as occurrences, 0 as length) as w;
 end;
 comment on function graphium_private._postings_of(uuid, text, bytea, text[]) is 'The postings of a statement.';
 revoke all on function graphium_private._postings_of(uuid, text, bytea, text[]) from public;
+
+-- An audience stays when its last statement goes: by then another transaction may be writing for it.
+create or replace function graphium_private._note_audiences(p_tenant_ids uuid[], p_audiences text[]) returns void
+  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+as $note_audiences$
+begin
+  insert into graphium_private.audiences (tenant_id, key, scope_keys)
+  select a.tenant_id, a.key, graphium_private._keys_of(a.audience::text[])
+    from (select u.tenant_id, u.audience, (graphium_private._keys_of(array[u.audience]))[1] as key from unnest(p_tenant_ids, p_audiences) as u(tenant_id, audience)) as a
+   where not exists (select from graphium_private.audiences k where k.tenant_id = a.tenant_id and k.key = a.key)
+  on conflict do nothing;
+end
+$note_audiences$;
+comment on function graphium_private._note_audiences(uuid[], text[]) is 'Enters (distinct) audiences, by their text, that postings are about to be under.';
+revoke all on function graphium_private._note_audiences(uuid[], text[]) from public;
+grant execute on function graphium_private._note_audiences(uuid[], text[]) to graphium_owner;
 
 create or replace function graphium_private._on_statement_words_changed() returns trigger
   language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
@@ -38,34 +54,38 @@ as $on_statement_words_changed$
 begin
   -- in the order of the index: a quarter faster than statement by statement
   if tg_op = 'INSERT' then
-    insert into graphium_private.postings (tenant_id, scope_key, statement_id, word_key, occurrences, length, required_scopes)
-    select n.tenant_id, p.scope_key, n.id, p.word_key, p.occurrences, p.length, n.required_scopes
+    perform graphium_private._note_audiences(array_agg(a.tenant_id), array_agg(a.audience))
+       from (select distinct n.tenant_id, graphium_private._audience(n.required_scopes)::text as audience from new_rows n) as a;
+    insert into graphium_private.postings (tenant_id, audience_key, statement_id, word_key, occurrences, length, required_scopes)
+    select n.tenant_id, p.audience_key, n.id, p.word_key, p.occurrences, p.length, n.required_scopes
       from new_rows n,
            lateral graphium_private._postings_of(n.family_id, n.content, n.content_hash, n.required_scopes) as p
-     order by n.tenant_id, p.scope_key, p.word_key, n.id;
+     order by n.tenant_id, p.audience_key, p.word_key, n.id;
   elsif tg_op = 'UPDATE' then
     -- The hot update only counts a match: leave at once.
     if exists (select from old_rows o join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes) then
       delete from graphium_private.postings p
-       using (select o.tenant_id, o.id, graphium_private._keys_of(graphium_private._posting_scopes(o.required_scopes)) as scope_keys,
+       using (select o.tenant_id, o.id, graphium_private._key_of(graphium_private._audience(o.required_scopes)::text, (select graphium_private._index_key())) as audience_key,
                      graphium_private._keys_of(graphium_private._distinct_words(o.content) || graphium_private.sentence_key_v1(o.family_id, o.content_hash, o.required_scopes)) as word_keys
                 from old_rows o
                 join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes
               offset 0) as c
-       where p.tenant_id = c.tenant_id and p.scope_key = any (c.scope_keys) and p.word_key = any (c.word_keys) and p.statement_id = c.id;
-      insert into graphium_private.postings (tenant_id, scope_key, statement_id, word_key, occurrences, length, required_scopes)
-      select n.tenant_id, p.scope_key, n.id, p.word_key, p.occurrences, p.length, n.required_scopes
+       where p.tenant_id = c.tenant_id and p.audience_key = c.audience_key and p.word_key = any (c.word_keys) and p.statement_id = c.id;
+      perform graphium_private._note_audiences(array_agg(a.tenant_id), array_agg(a.audience))
+         from (select distinct n.tenant_id, graphium_private._audience(n.required_scopes)::text as audience from new_rows n) as a;
+      insert into graphium_private.postings (tenant_id, audience_key, statement_id, word_key, occurrences, length, required_scopes)
+      select n.tenant_id, p.audience_key, n.id, p.word_key, p.occurrences, p.length, n.required_scopes
         from old_rows o
         join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes,
              lateral graphium_private._postings_of(n.family_id, n.content, n.content_hash, n.required_scopes) as p
-       order by n.tenant_id, p.scope_key, p.word_key, n.id;
+       order by n.tenant_id, p.audience_key, p.word_key, n.id;
     end if;
   elsif tg_op = 'DELETE' then
     delete from graphium_private.postings p
-     using (select o.tenant_id, o.id, graphium_private._keys_of(graphium_private._posting_scopes(o.required_scopes)) as scope_keys,
+     using (select o.tenant_id, o.id, graphium_private._key_of(graphium_private._audience(o.required_scopes)::text, (select graphium_private._index_key())) as audience_key,
                    graphium_private._keys_of(graphium_private._distinct_words(o.content) || graphium_private.sentence_key_v1(o.family_id, o.content_hash, o.required_scopes)) as word_keys
               from old_rows o offset 0) as c
-     where p.tenant_id = c.tenant_id and p.scope_key = any (c.scope_keys) and p.word_key = any (c.word_keys) and p.statement_id = c.id;
+     where p.tenant_id = c.tenant_id and p.audience_key = c.audience_key and p.word_key = any (c.word_keys) and p.statement_id = c.id;
   else
     delete from graphium_private.postings;
   end if;
@@ -81,35 +101,22 @@ create or replace function graphium_private._check_postings(p_tenant_id uuid) re
   language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp
 begin atomic
   with wanted as (
-    select s.id, w.scope_key, w.word_key, w.word, w.occurrences, w.length, s.required_scopes
+    select s.id, w.audience_key, w.word_key, w.word, w.occurrences, w.length, s.required_scopes
       from graphium.kg_statements s,
            lateral graphium_private._postings_of(s.family_id, s.content, s.content_hash, s.required_scopes) as w
      where s.tenant_id = p_tenant_id
   )
   select coalesce(w.id, p.statement_id), 'its words and its postings differ' || coalesce(format(', e.g. in "%s"', min(w.word)), '')
     from wanted w
-    full join (select p.* from graphium_private.postings p where p.tenant_id = p_tenant_id) as p on p.statement_id = w.id and p.scope_key = w.scope_key and p.word_key = w.word_key
-   where w.occurrences is distinct from p.occurrences or w.length is distinct from p.length or w.required_scopes is distinct from p.required_scopes
+    full join (select p.* from graphium_private.postings p where p.tenant_id = p_tenant_id) as p on p.statement_id = w.id and p.audience_key = w.audience_key and p.word_key = w.word_key
+   where not exists (select from graphium_private.audiences a where a.tenant_id = p_tenant_id and a.key = w.audience_key)
+      or w.occurrences is distinct from p.occurrences or w.length is distinct from p.length or w.required_scopes is distinct from p.required_scopes
    group by 1;
 end;
 comment on function graphium_private._check_postings(uuid) is 'For check_memory: statements of a tenant whose postings are not what their content and audience say.';
 revoke all on function graphium_private._check_postings(uuid) from public;
 
--- An admin holds all scopes, so his searches look everywhere. From one scope to the next: each is one look into the index.
-drop function if exists graphium_private._posted_scopes(uuid); -- it returned names
-create or replace function graphium_private._posted_scope_keys(p_tenant_id uuid) returns bigint[]
-  language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp
-begin atomic
-  with recursive scopes as (
-    select (select min(p.scope_key) from graphium_private.postings p where p.tenant_id = p_tenant_id) as key
-    union all
-    select (select min(p.scope_key) from graphium_private.postings p where p.tenant_id = p_tenant_id and p.scope_key > s.key) from scopes s where s.key is not null
-  )
-  select array_agg(s.key) filter (where s.key is not null) from scopes s;
-end;
-comment on function graphium_private._posted_scope_keys(uuid) is 'All scopes that words of a tenant are posted under, by their keys.';
-revoke all on function graphium_private._posted_scope_keys(uuid) from public;
-grant execute on function graphium_private._posted_scope_keys(uuid) to graphium_owner;
+drop function if exists graphium_private._posted_scopes(uuid); -- an admin's search looked under each scope
 
 set local role graphium_owner;
 create or replace trigger words_inserted after insert on graphium.kg_statements

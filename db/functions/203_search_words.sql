@@ -2,7 +2,7 @@
 -- the statements that the caller may see, how often the statement has it, and how short the statement is. Words are
 -- ORed; the query's stop words and punctuation are no words, so nothing in a text is an operator.
 -- Everything counted is counted over visible rows: two callers with different scopes may see different scores, and
--- neither learns anything about rows that are hidden from him. Postings are looked up by the scopes that he holds, so that
+-- neither learns anything about rows that are hidden from him. Postings are looked up by the audiences that he is of, so that
 -- hidden ones are not even touched.
 set local role graphium_owner;
 
@@ -13,48 +13,35 @@ create or replace function graphium_private._query_words(p_text text) returns te
 comment on function graphium_private._query_words(text) is 'The first 100 distinct words of (the first 20,000 characters of) a query.';
 revoke all on function graphium_private._query_words(text) from public;
 
-drop function if exists graphium_private._held_scopes(uuid); -- it returned names
-create or replace function graphium_private._held_scope_keys(p_tenant_id uuid) returns bigint[]
+drop function if exists graphium_private._held_scopes(uuid); -- words were posted by scope
+create or replace function graphium_private._held_audiences(p_tenant_id uuid) returns bigint[]
   language plpgsql stable parallel unsafe security invoker
-as $held_scope_keys$
+as $held_audiences$
 declare
-  v_held constant text[] := graphium_private.caller_scopes();
+  v_scopes constant text[] := graphium_private.caller_scopes();
+  v_held constant bigint[] := case when v_scopes is not null then graphium_private._keys_of(v_scopes) end; -- NULL: an admin, who is of all
 begin
-  return case when v_held is null then graphium_private._posted_scope_keys(p_tenant_id) else graphium_private._keys_of(''::text || v_held) end;
+  return array(select a.key from graphium_private.audiences a
+                where a.tenant_id = p_tenant_id and (cardinality(a.scope_keys) = 0 or a.scope_keys && coalesce(v_held, a.scope_keys)));
 end
-$held_scope_keys$;
-comment on function graphium_private._held_scope_keys(uuid) is 'The keys of the scopes under which words are posted that the caller may see: his own, and that of '''' for what is open.';
-revoke all on function graphium_private._held_scope_keys(uuid) from public;
-
--- A statement whose audience has several of the caller's scopes counts by the first of them. (Asked only where there are several.)
-create or replace function graphium_private._counts_here(p_scope_key bigint, p_required_scopes text[], p_held bigint[], p_secret bytea) returns boolean
-  language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
-as $counts_here$
-begin
-  return graphium_private.is_visible(p_required_scopes, '{}')
-      or p_scope_key = (select min(k.key) from (select graphium_private._key_of(s.scope, p_secret) as key from unnest(p_required_scopes) as s(scope)) as k where k.key = any (p_held));
-end
-$counts_here$;
-comment on function graphium_private._counts_here(bigint, text[], bigint[], bytea) is 'Whether a posting is the one of several by which the statement counts for who holds these scopes.';
-revoke all on function graphium_private._counts_here(bigint, text[], bigint[], bytea) from public;
+$held_audiences$;
+comment on function graphium_private._held_audiences(uuid) is 'The keys of the audiences that the caller is of, open ones included: what words are posted under that he may see.';
+revoke all on function graphium_private._held_audiences(uuid) from public;
 
 -- What each word weighs, by how many visible statements have it: all of its postings are counted. The rarest comes first; rest is the most
 -- that the words after it can add to a score, each by its most occurrences in its shortest statement; per_word, what each word of a
 -- statement adds to the number by which occurrences are divided.
-create or replace function graphium_private._weigh_words(p_tenant_id uuid, p_words text[], p_scopes bigint[], p_k1 double precision, p_b double precision,
+create or replace function graphium_private._weigh_words(p_tenant_id uuid, p_words text[], p_audiences bigint[], p_k1 double precision, p_b double precision,
     out words bigint[], out frequencies double precision[], out weights double precision[], out rest double precision[], out per_word double precision)
   language plpgsql stable parallel unsafe security invoker
 as $weigh_words$
-declare
-  v_secret constant bytea := graphium_private._index_key();
 begin
   with counted as materialized (
     select w.word, l.*
       from unnest(graphium_private._keys_of(p_words)) as w(word),
            lateral (select count(*)::double precision as frequency, sum(p.length)::double precision as total, max(p.occurrences) as occurrences, min(p.length) as length
                       from graphium_private.postings p
-                     where p.tenant_id = p_tenant_id and p.scope_key = any (p_scopes) and p.word_key = w.word
-                       and (cardinality(p.required_scopes) <= 1 or graphium_private._counts_here(p.scope_key, p.required_scopes, p_scopes, v_secret))) as l
+                     where p.tenant_id = p_tenant_id and p.audience_key = any (p_audiences) and p.word_key = w.word) as l
      where l.frequency > 0
   ), corpus as materialized (
     select greatest((select sum(f.statement_count) from graphium.dh_families f where f.tenant_id = p_tenant_id), max(c.frequency))::double precision as documents,
@@ -94,11 +81,11 @@ as $match_words$
 -- Keys are parameters: an error's QUERY shows the client what stands in the text.
 declare
   c_margin constant double precision := 1.000001;
-  v_scopes constant bigint[] := graphium_private._held_scope_keys(p_tenant_id);
+  v_audiences constant bigint[] := graphium_private._held_audiences(p_tenant_id);
   v_k1 constant double precision := graphium_private._setting('bm25_k1');
   v_b constant double precision := graphium_private._setting('bm25_b');
   v_step constant double precision := graphium_private._setting('bm25_step');
-  v_w constant record := graphium_private._weigh_words(p_tenant_id, p_words, v_scopes, v_k1, v_b);
+  v_w constant record := graphium_private._weigh_words(p_tenant_id, p_words, v_audiences, v_k1, v_b);
   v_filter constant text := case when p_filter <> '' then format('join graphium.kg_statements r on r.tenant_id = %L::uuid and r.id = p.statement_id %s', p_tenant_id, p_filter) end;
   v_ids uuid[] := p_also;
   v_scores double precision[] := array_fill(0::double precision, array[cardinality(p_also)]);
@@ -118,7 +105,7 @@ begin
         v_upto := v_upto + 1;
         v_postings := v_postings + v_w.frequencies[v_upto];
       end loop;
-    elsif 10 * cardinality(v_ids) * cardinality(v_scopes) < v_w.frequencies[v_upto] then -- so much longer a look-up takes than reading on
+    elsif 10 * cardinality(v_ids) * cardinality(v_audiences) < v_w.frequencies[v_upto] then -- so much longer a look-up takes than reading on
       v_join := 'and p.word_key = any ($3) and p.statement_id = any ($1)';
       v_upto := cardinality(v_w.words);
     else
@@ -130,8 +117,7 @@ begin
         union all
         select p.statement_id, w.weight * p.occurrences / (p.occurrences + $5 + $6 * p.length)
           from unnest($3, $4) as w(word, weight)
-          join graphium_private.postings p on p.tenant_id = %1$L::uuid and p.scope_key = any ($11) and p.word_key = w.word %2$s
-         where cardinality(p.required_scopes) <= 1 or graphium_private._counts_here(p.scope_key, p.required_scopes, $11, $12)
+          join graphium_private.postings p on p.tenant_id = %1$L::uuid and p.audience_key = any ($11) and p.word_key = w.word %2$s
       ), scored as materialized (
         select f.statement_id, sum(f.score) as score from found f group by f.statement_id
       ), least as materialized (
@@ -143,7 +129,7 @@ begin
       p_tenant_id, v_join)
       into v_ids, v_scores, v_least
       using v_ids, v_scores, v_w.words[v_scored + 1:v_upto], v_w.weights[v_scored + 1:v_upto], v_k1 * (1 - v_b), v_w.per_word, p_count, v_w.rest[v_upto],
-        c_margin, p_also, v_scopes, graphium_private._index_key();
+        c_margin, p_also, v_audiences;
     v_scored := v_upto;
     v_is_closed := coalesce(v_least > v_w.rest[v_upto] * c_margin, false);
   end loop;

@@ -60,14 +60,14 @@ begin
     part := 'words';
     path := 'postings';
     index_name := 'postings_pkey';
-    reason := format('%s distinct words, each looked up under every scope that the caller holds', cardinality(v_words));
+    reason := format('%s distinct words, each looked up under every audience that the caller is of', cardinality(v_words));
     v_filter := graphium_private._write_filter('kg_statements', v_taxa.level, v_taxa.ids, memory_types, layer_kinds, since, until);
     execute format($query$
       select count(*) from graphium.kg_statements r
        where r.tenant_id = %1$L::uuid %2$s
          and r.id in (select p.statement_id from graphium_private.postings p
-                       where p.tenant_id = %1$L::uuid and p.scope_key = any ($1) and p.word_key = any ($2)) $query$,
-      v_tenant.id, v_filter) into admitted using graphium_private._held_scope_keys(v_tenant.id), graphium_private._keys_of(v_words);
+                       where p.tenant_id = %1$L::uuid and p.audience_key = any ($1) and p.word_key = any ($2)) $query$,
+      v_tenant.id, v_filter) into admitted using graphium_private._held_audiences(v_tenant.id), graphium_private._keys_of(v_words);
     return next;
   end if;
 end

@@ -22,13 +22,13 @@ create index kg_statements_in_source on graphium.kg_statements (tenant_id, graph
 create index kg_statement_variants_in_source on graphium.kg_statement_variants (tenant_id, graphium_private._indexed_text(source), position)
  where graphium_private._indexed_text(source) is not null;
 
-drop function if exists graphium_private._check_postings(uuid), graphium_private._posted_scope_keys(uuid);
+drop function if exists graphium_private._check_postings(uuid);
 alter table graphium_private.postings no force row level security;
 alter table graphium.kg_statements no force row level security;
 truncate graphium_private.postings;
 alter table graphium_private.postings
-  alter column scope_key type text collate "C" using '', alter column word_key type text collate "C" using '';
-alter table graphium_private.postings rename column scope_key to scope;
+  alter column audience_key type text collate "C" using '', alter column word_key type text collate "C" using '';
+alter table graphium_private.postings rename column audience_key to scope;
 alter table graphium_private.postings rename column word_key to word;
 comment on column graphium_private.postings.scope is 'A scope of the statement''s audience; '''' for an open one.';
 comment on column graphium_private.postings.word is null;
@@ -43,5 +43,8 @@ alter table graphium_private.postings force row level security;
 alter table graphium.kg_statements force row level security;
 truncate graphium_private.projections, graphium_private.directions;
 
+comment on table graphium_private.postings is
+  'Inverted index: one row per statement, scope of its audience and distinct word of it, of which one stands for the sentence as a whole (sentence_key_v1). Derived from kg_statements by triggers; no foreign key, because its only index does not start with the statement.';
+drop table if exists graphium_private.audiences;
 drop table if exists graphium_private.index_key;
 drop function if exists graphium_private._masked(text);

@@ -67,6 +67,10 @@ create policy tenant_and_scope_isolation on graphium_private.postings
   using (tenant_id = (select graphium_private.caller_tenant_id())
          and graphium_private.is_visible(required_scopes, (select graphium_private.caller_scopes())));
 
+drop policy if exists tenant_and_scope_isolation on graphium_private.audiences;
+create policy tenant_and_scope_isolation on graphium_private.audiences
+  using (tenant_id = (select graphium_private.caller_tenant_id()));
+
 -- And a projection: candidates of dedup are statements that the caller sees. (Directions only the keeper reads.)
 drop policy if exists tenant_and_scope_isolation on graphium_private.projections;
 create policy tenant_and_scope_isolation on graphium_private.projections

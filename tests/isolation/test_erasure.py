@@ -271,7 +271,7 @@ PLACES = {
         "graphium.tenants", "graphium.dh_families", "graphium.dh_genera", "graphium.dh_specimens",
         "graphium.kg_statements", "graphium.kg_statement_variants", "graphium.kg_embeddings", "graphium.dh_symbioses",
         "graphium.scope_edits", "graphium_private.family_counters", "graphium_private.family_sums",
-        "graphium_private.postings", "graph", "ag_catalog.ag_graph", "ag_catalog.ag_label", "pg_class", "pg_namespace",
+        "graphium_private.postings", "graphium_private.audiences", "graph", "ag_catalog.ag_graph", "ag_catalog.ag_label", "pg_class", "pg_namespace",
         "pg_policy", "pg_index", "pg_statistic",
     },
 }  # fmt: skip

@@ -269,7 +269,7 @@ def test_the_paths_that_are_explained_to_an_admin(corpus: Corpus, admin: Connect
         "hnsw, first look": ("vector", plain, ROWS),
         "hnsw, second look": ("vector", plain, ROWS),
         "exact, after hnsw": ("vector", plain, decisions),
-        "postings": ("words", "1 distinct words, each looked up under every scope that the caller holds", ROWS),
+        "postings": ("words", "1 distinct words, each looked up under every audience that the caller is of", ROWS),
     }
 
 
