@@ -8,7 +8,7 @@ microsecond a row: a line says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from psycopg import sql
 
@@ -42,20 +42,24 @@ def run(bench: Bench) -> Iterator[Line]:
                     session.execute("select set_config('hnsw.ef_search', '400', false)")
                     session.execute("select set_config('hnsw.iterative_scan', 'relaxed_order', false)")
                 by_hand = Statement(conn, QUERY.format(tenant=memory.tenant.id, by_hand=BY_HAND, order=order))
-                policy = Statement(caller, QUERY.format(tenant=memory.tenant.id, by_hand="", order=order))
                 for who, bar in (("as our functions do", BAR), ("as a caller's own query", None)):
                     if scan == "HNSW" and bar is None:
                         continue  # callers cannot read along the index
                     if bar is not None:
                         _become_owner(conn, caller)
+                    policy = Statement(caller, QUERY.format(tenant=memory.tenant.id, by_hand="", order=order))
                     taken = interleave(
-                        lambda i: policy(sent[i]),
-                        lambda i: by_hand(sent[i]),
+                        _asking(policy, sent),
+                        _asking(by_hand, sent),
                         count,
                         backends=(caller.info.backend_pid, conn.info.backend_pid),
                     )
                     caller.execute("reset role")
                     yield compared(f"{memory.size:,} rows, {scan}, {who}", taken, bar)
+
+
+def _asking(statement: Statement, sent: list[bytes]) -> Callable[[int], object]:
+    return lambda i: statement(sent[i])
 
 
 def _become_owner(superuser: Connection, caller: Connection) -> None:
