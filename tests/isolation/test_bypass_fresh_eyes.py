@@ -898,6 +898,24 @@ def test_the_callers_settings_do_not_change_what_a_search_finds(
     world.boss.execute(SET, [0, "principals_use_hnsw"])
 
 
+# ------------------------------------------------------------------------------------------ writing beside what is hidden
+def test_nobody_s_words_come_to_stand_among_hidden_ones(world: World) -> None:
+    """Who holds one of two scopes may write for both. Were words posted under each scope, his would follow hidden ones of the other,
+    equal words together, and he would count these by when a page of the index has to be split."""
+    one = json.dumps([{"content": "swordfish", "embedding": None}])
+    with as_caller(world.app, "acme", ["hr"]):
+        world.app.execute("select graphium.ingest_context('plain', 'g', 's', %s, '{hr}')", [one])
+    writer = world.db.principal("acme", ["sales"])
+    for audience in (["hr", "sales"], ["sales"], ["hr", "legal", "sales"]):
+        writer.execute("select graphium.ingest_context('plain', 'g', 's', %s, %s)", [one, audience])
+    posted = world.boss.execute(
+        "select p.audience_key, array_agg(distinct s.required_scopes::text) from graphium_private.postings p"
+        "  join graphium.kg_statements s on s.id = p.statement_id"
+        " where p.word_key = (graphium_private._keys_of(graphium_private.words_v1('swordfish')))[1] group by 1"
+    ).fetchall()
+    assert sorted(audiences for _, audiences in posted) == [["{hr,legal,sales}"], ["{hr,sales}"], ["{hr}"], ["{sales}"]]
+
+
 # ------------------------------------------------------------------------------------------ what stands in a query's text
 def test_no_error_shows_the_keys_of_words_and_scopes(world: World) -> None:
     """From those that PostgreSQL's own hash makes of known words, its secret was computed in seconds."""
