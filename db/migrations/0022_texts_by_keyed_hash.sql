@@ -75,9 +75,17 @@ grant select, insert, update, delete on graphium_private.audiences to graphium_k
 -- Their bodies depend on the columns; functions/200_postings.sql makes the one anew.
 -- squawk-ignore ban-drop-function
 drop function if exists graphium_private._check_postings(uuid), graphium_private._posted_scopes(uuid);
+-- Said to be immutable, so that the millions of rows below ask for the secret once.
+create or replace function graphium_private._secret() returns bytea
+  language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
+as $secret$
+begin
+  return (select k.key from graphium_private.index_key k);
+end
+$secret$;
 create or replace function graphium_private._key_to_be(p_text text) returns bigint
-  language sql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
-  return ('x' || encode(substring(sha256((select k.key from graphium_private.index_key k) || convert_to(p_text, 'UTF8')) for 8), 'hex'))::bit(64)::bigint;
+  language sql immutable parallel safe security invoker
+  return ('x' || encode(substring(sha256(graphium_private._secret() || convert_to(p_text, 'UTF8')) for 8), 'hex'))::bit(64)::bigint;
 alter table graphium_private.postings no force row level security;
 alter table graphium_private.audiences no force row level security;
 delete from graphium_private.postings p
@@ -91,7 +99,7 @@ alter table graphium_private.postings alter column scope type bigint using graph
 alter table graphium_private.postings force row level security;
 alter table graphium_private.audiences force row level security;
 -- squawk-ignore ban-drop-function
-drop function graphium_private._key_to_be(text);
+drop function graphium_private._key_to_be(text), graphium_private._secret();
 -- squawk-ignore renaming-column
 alter table graphium_private.postings rename column scope to audience_key;
 -- squawk-ignore renaming-column
