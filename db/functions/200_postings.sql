@@ -40,8 +40,7 @@ begin
   insert into graphium_private.audiences (tenant_id, key, scope_keys)
   select a.tenant_id, a.key, graphium_private._keys_of(a.audience::text[])
     from (select u.tenant_id, u.audience, (graphium_private._keys_of(array[u.audience]))[1] as key from unnest(p_tenant_ids, p_audiences) as u(tenant_id, audience)) as a
-   where not exists (select from graphium_private.audiences k where k.tenant_id = a.tenant_id and k.key = a.key)
-  on conflict do nothing;
+   where not exists (select from graphium_private.audiences k where k.tenant_id = a.tenant_id and k.key = a.key);
 end
 $note_audiences$;
 comment on function graphium_private._note_audiences(uuid[], text[]) is 'Enters (distinct) audiences, by their text, that postings are about to be under.';

@@ -21,7 +21,7 @@ declare
   v_scopes constant text[] := graphium_private.caller_scopes();
   v_held constant bigint[] := case when v_scopes is not null then graphium_private._keys_of(v_scopes) end; -- NULL: an admin, who is of all
 begin
-  return array(select a.key from graphium_private.audiences a
+  return array(select distinct a.key from graphium_private.audiences a
                 where a.tenant_id = p_tenant_id and (cardinality(a.scope_keys) = 0 or a.scope_keys && coalesce(v_held, a.scope_keys)));
 end
 $held_audiences$;

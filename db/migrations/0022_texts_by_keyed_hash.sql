@@ -60,11 +60,12 @@ alter index graphium.kg_statement_variants_in_source alter column 2 set statisti
 create table if not exists graphium_private.audiences (
   tenant_id uuid not null references graphium.tenants on delete cascade,
   key bigint not null,
-  scope_keys bigint[] not null,
-  primary key (tenant_id, key)
+  scope_keys bigint[] not null
 );
+-- Not unique: the second of two that use an audience for the first time would have to wait for the first.
+create index if not exists audiences_of_tenant on graphium_private.audiences (tenant_id, key);
 comment on table graphium_private.audiences is
-  'Audiences that statements of a tenant have or had, by keyed hashes: what a search by words looks under. Made by triggers.';
+  'Audiences that statements of a tenant have or had, by keyed hashes: what a search by words looks under. Made by triggers; two that are first at once make a row each.';
 comment on column graphium_private.audiences.key is 'Of the audience as a whole.';
 comment on column graphium_private.audiences.scope_keys is 'Of its scopes; none when it is open.';
 alter table graphium_private.audiences enable row level security;
