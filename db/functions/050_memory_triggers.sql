@@ -105,6 +105,7 @@ create or replace function graphium_private._on_family_audience_changed() return
 as $on_family_audience_changed$
 begin
   perform graphium_private._refresh_family(new.tenant_id, new.id);
+  delete from graphium_private.directions d where d.tenant_id = new.tenant_id and d.family_id = new.id; -- made of what its readers see
   return null;
 end
 $on_family_audience_changed$;

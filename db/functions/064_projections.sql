@@ -6,7 +6,8 @@
 --   directions: any would be exact; only the speed depends on them. They are found in a sample: the direction in which the
 --     two halves of the sample lie furthest apart, and again at right angles to those before. The sample is of vectors that
 --     all readers of the family see: who counts what his ingests read measures directions, and solves them for what they were made of.
---     Where there are few of those, any directions are taken, which leave some hundred candidates more.
+--     Where there are few of those, any directions are taken, which leave some hundred candidates more. They go, until the next
+--     ingest, when the audience of the family changes, or one of the sample is edited or forgotten.
 --   cell: the first six coordinates on a grid as wide as two reaches, as one number. A near-duplicate is in one of the
 --     64 cells at the corners of the box around a vector, which are found by equality: leakproof, so that the index serves under the policies.
 --     What is stored is a hash of it, with a secret that is another for each audience (_grid): a look-up comes upon no row that is hidden from
@@ -181,6 +182,7 @@ create or replace function graphium_private._directions(p_tenant_id uuid, p_fami
 as $directions$
 declare
   v_family record;
+  v_sampled uuid[];
   v_sample @extschema:vector@.vector[];
   v_directions @extschema:vector@.vector[];
 begin
@@ -197,19 +199,21 @@ begin
 
   delete from graphium_private.directions d where d.tenant_id = p_tenant_id and d.family_id = p_family_id; -- and with them projections
   -- Ids begin with the time and end at random.
-  v_sample := array(
-    select e.embedding
-      from graphium.kg_embeddings e
-      join graphium.dh_families f on f.tenant_id = e.tenant_id and f.id = e.family_id
-     where e.tenant_id = p_tenant_id and e.family_id = p_family_id
-       and graphium_private._audience_includes(e.required_scopes, f.required_scopes)
-     order by right(e.statement_id::text, 12), e.statement_id limit 512);
-  if cardinality(v_sample) < 32 then
+  select array_agg(e.statement_id order by e.place), array_agg(e.embedding order by e.place)
+    into v_sampled, v_sample
+    from (select e.statement_id, e.embedding, row_number() over (order by right(e.statement_id::text, 12), e.statement_id) as place
+            from graphium.kg_embeddings e
+            join graphium.dh_families f on f.tenant_id = e.tenant_id and f.id = e.family_id
+           where e.tenant_id = p_tenant_id and e.family_id = p_family_id
+             and graphium_private._audience_includes(e.required_scopes, f.required_scopes)
+           order by place limit 512) as e;
+  if coalesce(cardinality(v_sample), 0) < 32 then
+    v_sampled := '{}';
     v_sample := graphium_private._arbitrary_vectors(64, (select t.dimensions from graphium.tenants t where t.id = p_tenant_id));
   end if;
   v_directions := graphium_private._find_directions(v_sample);
-  insert into graphium_private.directions (tenant_id, family_id, embeddings, reach, directions)
-  values (p_tenant_id, p_family_id, v_family.embeddings, p_reach, v_directions);
+  insert into graphium_private.directions (tenant_id, family_id, embeddings, reach, directions, sampled)
+  values (p_tenant_id, p_family_id, v_family.embeddings, p_reach, v_directions, v_sampled);
   insert into graphium_private.projections (tenant_id, family_id, statement_id, cell, required_scopes, projection)
   select p_tenant_id, p_family_id, e.statement_id, hashint8extended(graphium_private._cell(e.projection::real[], p_reach), graphium_private._grid(e.required_scopes)), e.required_scopes, e.projection
     from (select e.statement_id, e.required_scopes, graphium_private._project(e.embedding, v_directions) as projection
@@ -231,7 +235,19 @@ begin
   if tg_op = 'TRUNCATE' then
     delete from graphium_private.directions;
     return null;
+  end if;
+  -- Once a vector that they were made of is gone, or another, or not for the same readers any more, they would tell of it.
+  if tg_op = 'DELETE' then
+    delete from graphium_private.directions d using old_rows o
+     where d.tenant_id = o.tenant_id and d.family_id = o.family_id and o.statement_id = any (d.sampled);
   elsif tg_op = 'UPDATE' then
+    delete from graphium_private.directions d using old_rows o
+     where d.tenant_id = o.tenant_id and d.family_id = o.family_id and o.statement_id = any (d.sampled)
+       and not exists (select from new_rows n
+                        where n.tenant_id = o.tenant_id and n.statement_id = o.statement_id and n.family_id = o.family_id
+                          and n.required_scopes = o.required_scopes and n.embedding operator(@extschema:vector@.=) o.embedding);
+  end if;
+  if tg_op = 'UPDATE' then
     update graphium_private.projections p
        set required_scopes = n.required_scopes, cell = hashint8extended(graphium_private._cell(p.projection::real[], d.reach), graphium_private._grid(n.required_scopes))
       from new_rows n
