@@ -235,19 +235,13 @@ begin
   if tg_op = 'TRUNCATE' then
     delete from graphium_private.directions;
     return null;
-  end if;
-  -- Once a vector that they were made of is gone, or another, or not for the same readers any more, they would tell of it.
-  if tg_op = 'DELETE' then
-    delete from graphium_private.directions d using old_rows o
-     where d.tenant_id = o.tenant_id and d.family_id = o.family_id and o.statement_id = any (d.sampled);
   elsif tg_op = 'UPDATE' then
+    -- Once a vector that they were made of is another, or gone, or not for the same readers any more, directions would tell of it.
     delete from graphium_private.directions d using old_rows o
      where d.tenant_id = o.tenant_id and d.family_id = o.family_id and o.statement_id = any (d.sampled)
        and not exists (select from new_rows n
                         where n.tenant_id = o.tenant_id and n.statement_id = o.statement_id and n.family_id = o.family_id
                           and n.required_scopes = o.required_scopes and n.embedding operator(@extschema:vector@.=) o.embedding);
-  end if;
-  if tg_op = 'UPDATE' then
     update graphium_private.projections p
        set required_scopes = n.required_scopes, cell = hashint8extended(graphium_private._cell(p.projection::real[], d.reach), graphium_private._grid(n.required_scopes))
       from new_rows n
@@ -259,6 +253,8 @@ begin
                         where n.tenant_id = o.tenant_id and n.statement_id = o.statement_id and n.family_id = o.family_id
                           and n.embedding operator(@extschema:vector@.=) o.embedding);
   elsif tg_op = 'DELETE' then
+    delete from graphium_private.directions d using old_rows o
+     where d.tenant_id = o.tenant_id and d.family_id = o.family_id and o.statement_id = any (d.sampled);
     delete from graphium_private.projections p using old_rows o where p.statement_id = o.statement_id and (p.tenant_id = o.tenant_id) is true;
     delete from graphium_private.directions d
      using graphium_private.family_counters c

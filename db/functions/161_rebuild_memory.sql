@@ -53,9 +53,8 @@ begin
 
   v_statements := array(select c.statement_id from graphium_private._check_postings(v_tenant.id) as c);
   delete from graphium_private.postings p where p.tenant_id = v_tenant.id and p.statement_id = any (v_statements);
-  perform graphium_private._note_audiences(array_agg(v_tenant.id), array_agg(a.audience))
-     from (select distinct graphium_private._audience(s.required_scopes)::text as audience
-             from graphium.kg_statements s where s.tenant_id = v_tenant.id and s.id = any (v_statements)) as a;
+  perform graphium_private._note_audiences(array_agg(s.tenant_id), array_agg(graphium_private._audience(s.required_scopes)::text))
+     from graphium.kg_statements s where s.tenant_id = v_tenant.id and s.id = any (v_statements);
   insert into graphium_private.postings (tenant_id, audience_key, statement_id, word_key, occurrences, length, required_scopes)
   select s.tenant_id, p.audience_key, s.id, p.word_key, p.occurrences, p.length, s.required_scopes
     from graphium.kg_statements s, lateral graphium_private._postings_of(s.family_id, s.content, s.content_hash, s.required_scopes) as p

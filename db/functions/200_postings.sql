@@ -34,18 +34,18 @@ revoke all on function graphium_private._postings_of(uuid, text, bytea, text[]) 
 
 -- An audience stays when its last statement goes: by then another transaction may be writing for it.
 create or replace function graphium_private._note_audiences(p_tenant_ids uuid[], p_audiences text[]) returns void
-  language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+  language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $note_audiences$
 begin
   insert into graphium_private.audiences (tenant_id, key, scope_keys)
   select a.tenant_id, a.key, graphium_private._keys_of(a.audience::text[])
-    from (select u.tenant_id, u.audience, (graphium_private._keys_of(array[u.audience]))[1] as key from unnest(p_tenant_ids, p_audiences) as u(tenant_id, audience)) as a
+    from (select d.tenant_id, d.audience, graphium_private._key_of(d.audience, (select graphium_private._index_key())) as key
+            from (select distinct u.tenant_id, u.audience from unnest(p_tenant_ids, p_audiences) as u(tenant_id, audience)) as d) as a
    where not exists (select from graphium_private.audiences k where k.tenant_id = a.tenant_id and k.key = a.key);
 end
 $note_audiences$;
-comment on function graphium_private._note_audiences(uuid[], text[]) is 'Enters (distinct) audiences, by their text, that postings are about to be under.';
+comment on function graphium_private._note_audiences(uuid[], text[]) is 'Enters audiences, by their text, that postings are about to be under.';
 revoke all on function graphium_private._note_audiences(uuid[], text[]) from public;
-grant execute on function graphium_private._note_audiences(uuid[], text[]) to graphium_owner;
 
 create or replace function graphium_private._on_statement_words_changed() returns trigger
   language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
@@ -53,8 +53,7 @@ as $on_statement_words_changed$
 begin
   -- in the order of the index: a quarter faster than statement by statement
   if tg_op = 'INSERT' then
-    perform graphium_private._note_audiences(array_agg(a.tenant_id), array_agg(a.audience))
-       from (select distinct n.tenant_id, graphium_private._audience(n.required_scopes)::text as audience from new_rows n) as a;
+    perform graphium_private._note_audiences(array_agg(n.tenant_id), array_agg(graphium_private._audience(n.required_scopes)::text)) from new_rows n;
     insert into graphium_private.postings (tenant_id, audience_key, statement_id, word_key, occurrences, length, required_scopes)
     select n.tenant_id, p.audience_key, n.id, p.word_key, p.occurrences, p.length, n.required_scopes
       from new_rows n,
@@ -70,8 +69,7 @@ begin
                 join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes
               offset 0) as c
        where p.tenant_id = c.tenant_id and p.audience_key = c.audience_key and p.word_key = any (c.word_keys) and p.statement_id = c.id;
-      perform graphium_private._note_audiences(array_agg(a.tenant_id), array_agg(a.audience))
-         from (select distinct n.tenant_id, graphium_private._audience(n.required_scopes)::text as audience from new_rows n) as a;
+      perform graphium_private._note_audiences(array_agg(n.tenant_id), array_agg(graphium_private._audience(n.required_scopes)::text)) from new_rows n;
       insert into graphium_private.postings (tenant_id, audience_key, statement_id, word_key, occurrences, length, required_scopes)
       select n.tenant_id, p.audience_key, n.id, p.word_key, p.occurrences, p.length, n.required_scopes
         from old_rows o
