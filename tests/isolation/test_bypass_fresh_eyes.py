@@ -812,7 +812,7 @@ def test_what_is_explained_of_a_search_is_the_same_with_and_without_hidden_rows(
         assert world.admin.execute(said, [vector_text(POINT)]).fetchall() == [("hnsw, first look", 403)]
     with as_caller(world.admin, both[0][0].slug):
         assert world.admin.execute(said, [vector_text(POINT)]).fetchall() == [("exact", 400)]
-    for name, value in (("exact_scan_max", 100_000), ("exact_label_max", 15_000), ("principals_use_hnsw", 0)):
+    for name, value in (("exact_scan_max", 100_000), ("exact_label_max", 20_000), ("principals_use_hnsw", 0)):
         world.boss.execute(SET, [value, name])
 
 
