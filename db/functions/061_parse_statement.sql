@@ -208,7 +208,7 @@ create or replace function graphium_private._require_model(p_tenant graphium.ten
   language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $require_model$
 begin
-  if p_embedding_model <> p_tenant.embedding_model then
+  if p_embedding_model collate "C" <> p_tenant.embedding_model then
     perform graphium_private._raise_error('MG005', format('embedding_model: the vectors are of "%s", the tenant''s model is "%s"', p_embedding_model, p_tenant.embedding_model),
       'Vectors of two models never meet: embed with the tenant''s model, or make another tenant for this one.');
   end if;

@@ -27,7 +27,7 @@ declare
   v_role pg_catalog.pg_roles;
 begin
   perform graphium_private._require_admin_role();
-  select r.* into v_role from pg_catalog.pg_roles r where r.rolname = add_principal.role_name;
+  select r.* into v_role from pg_catalog.pg_roles r where r.rolname = add_principal.role_name collate "C";
   if v_role.oid is null then
     perform graphium_private._raise_error('MG002', format('role_name: there is no role "%s"', role_name), 'Create it first: create role … login.');
   end if;
@@ -70,7 +70,7 @@ create or replace function graphium.remove_principal(role_name text) returns voi
 as $remove_principal$
 begin
   perform graphium_private._require_admin_role();
-  delete from graphium.principals p where p.role_name = remove_principal.role_name;
+  delete from graphium.principals p where p.role_name = remove_principal.role_name collate "C";
   if not found then
     perform graphium_private._raise_error('MG002', format('role_name: "%s" is not bound to a tenant', role_name), null);
   end if;

@@ -21,12 +21,12 @@ create or replace function graphium.ingest_many(statements jsonb, required_scope
 as $ingest_many$
 declare
   v_tenant_id uuid := graphium_private._require_writer();
-  v_call_scopes text[] := case when required_scopes is not null then graphium_private._clean_scopes(required_scopes, 'required_scopes') end;
-  v_inputs graphium_private.incoming[] := graphium_private._parse_statements(v_tenant_id, statements, embedding_model, p_with_taxa => true);
+  v_call_scopes text[] collate "C" := case when required_scopes is not null then graphium_private._clean_scopes(required_scopes, 'required_scopes') end;
+  v_inputs graphium_private.incoming[] := graphium_private._parse_statements(v_tenant_id, statements, embedding_model collate "C", p_with_taxa => true);
   v_which constant int[] := array(select dense_rank() over (order by i.taxa collate "C") from unnest(v_inputs) as i order by i.ordinal);
   v_specimens graphium.dh_specimens[] := '{}'; -- in the order of their names
   v_named record;
-  v_last text[];
+  v_last text[] collate "C";
   v_family_id uuid;
   v_genus_id uuid;
 begin

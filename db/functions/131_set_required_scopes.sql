@@ -3,6 +3,7 @@
 -- see a row is refused (MG006), an id that is missing or hidden is not found (MG007). Summaries, vectors' copies, words
 -- and the graph follow in the same transaction, and graphium.scope_edits says who did it. Statements whose audiences
 -- become equal are not merged afterwards.
+-- A keyword is compared as it is written, whatever collation a caller gave it (where that reads 'statement' as 'family' the edit would be of more).
 -- Lock order: the families by id first, like every writer.
 --
 -- example:
@@ -107,7 +108,7 @@ begin
   if ids is null then
     perform graphium_private._raise_error('MG008', 'ids must not be NULL', 'Give an array of ids; ''{}'' changes nothing.');
   end if;
-  return graphium_private._edit_scopes(graphium_private._require_writer(), lower(kind), ids, required_scopes, cascade);
+  return graphium_private._edit_scopes(graphium_private._require_writer(), lower(kind) collate "C", ids, required_scopes, cascade);
 end
 $set_many_required_scopes$;
 comment on function graphium.set_many_required_scopes(text, uuid[], text[], boolean) is
@@ -118,7 +119,7 @@ grant execute on function graphium.set_many_required_scopes(text, uuid[], text[]
 create or replace function graphium.set_required_scopes(kind text, id uuid, required_scopes text[], cascade boolean = false) returns int
   language sql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $set_required_scopes$
-  select graphium_private._edit_scopes(graphium_private._require_writer(), lower(kind), array[id], required_scopes, cascade)
+  select graphium_private._edit_scopes(graphium_private._require_writer(), lower(kind) collate "C", array[id], required_scopes, cascade)
 $set_required_scopes$;
 comment on function graphium.set_required_scopes(text, uuid, text[], boolean) is
   'Sets who may see a family, specimen or statement (with cascade: and what the caller sees inside it), and returns how many rows changed.';

@@ -13,7 +13,7 @@ as $rename_taxon$
 declare
   c_id constant uuid := rename_taxon.id;
   v_tenant_id uuid := graphium_private._require_admin();
-  v_kind text := graphium_private._require_taxon_kind(kind);
+  v_kind text collate "C" := graphium_private._require_taxon_kind(kind collate "C");
   v_name text := graphium_private._clean_name(rename_taxon.name, 'name');
 begin
   perform graphium_private._lock_families(v_tenant_id, array[graphium_private._family_of(v_tenant_id, v_kind, c_id)]);
@@ -63,7 +63,7 @@ as $forget_taxon$
 declare
   c_id constant uuid := forget_taxon.id;
   v_tenant_id uuid := graphium_private._require_admin();
-  v_kind text := graphium_private._require_taxon_kind(kind);
+  v_kind text collate "C" := graphium_private._require_taxon_kind(kind collate "C");
   v_family_id uuid := graphium_private._family_of(v_tenant_id, v_kind, c_id);
   v_statements int;
 begin

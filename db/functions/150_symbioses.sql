@@ -13,7 +13,7 @@ create or replace function graphium.link_symbiosis(kind text, source jsonb, targ
 as $link_symbiosis$
 declare
   v_tenant_id uuid := graphium_private._require_admin();
-  v_kind text := lower(kind);
+  v_kind text collate "C" := lower(kind);
   v_source record;
   v_target record;
   v_id uuid;

@@ -139,17 +139,17 @@ begin
   end if;
 
   if num_nonnulls(families, genera, specimens) > 0 then
-    select t.level, t.ids into v_level, v_ids from graphium_private._find_taxa(v_tenant_id, families, genera, specimens) as t;
+    select t.level, t.ids into v_level, v_ids from graphium_private._find_taxa(v_tenant_id, families collate "C", genera, specimens) as t;
   end if;
   if (query_embedding is null and v_words = '{}') or v_ids = '{}' or memory_types = '{}' or layer_kinds = '{}' then
     return;
   end if;
 
-  v_hits := graphium_private._search(v_tenant, query_embedding, v_words, v_level, v_ids, memory_types, layer_kinds, since, until, v_min_similarity, match_count);
+  v_hits := graphium_private._search(v_tenant, query_embedding, v_words, v_level, v_ids, memory_types collate "C", layer_kinds, since, until, v_min_similarity, match_count);
   if v_hits <> '{}' and graphium_private._has_symbioses(v_tenant_id) then
     if follow_symbiosis and symbiosis_count > 0 then
       v_hits := v_hits || graphium_private._follow_symbioses(v_tenant_id, array(select h.statement_id from unnest(v_hits) as h), query_embedding, v_words,
-        memory_types, layer_kinds, since, until, v_min_similarity, symbiosis_count);
+        memory_types collate "C", layer_kinds, since, until, v_min_similarity, symbiosis_count);
     end if;
     v_superseded := graphium_private._superseded(v_tenant_id, array(select h.statement_id from unnest(v_hits) as h));
   end if;

@@ -22,14 +22,14 @@ as $recall_context$
 declare
   v_tenant_id constant uuid := graphium_private._remember_caller();
   v_taxa record := graphium_private._find_taxa(v_tenant_id,
-    case when family is not null then array[family] end, case when genus is not null then array[genus] end, case when specimen is not null then array[specimen] end);
+    case when family is not null then array[family collate "C"] end, case when genus is not null then array[genus] end, case when specimen is not null then array[specimen] end);
   v_ids uuid[];
   v_superseded uuid[] := '{}';
 begin
   perform graphium_private._require_between('page_size', page_size, 1, 1000);
 
   v_ids := graphium_private._newest(v_tenant_id, v_taxa.level, v_taxa.ids,
-    graphium_private._write_filter('kg_statements', case when statement_ids is not null then 'statement' end, statement_ids, memory_types, layer_kinds, since, until),
+    graphium_private._write_filter('kg_statements', case when statement_ids is not null then 'statement' end, statement_ids, memory_types collate "C", layer_kinds, since, until),
     after, page_size);
   if graphium_private._has_symbioses(v_tenant_id) then
     v_superseded := graphium_private._superseded(v_tenant_id, v_ids);
