@@ -1,6 +1,6 @@
 -- What a superuser runs wherever people or tools get SQL of their own (principals): after the first `graphium migrate`, again after
 -- pg_restore and pg_upgrade, which do not keep it, and whenever `graphium doctor` says so. `graphium migrate --bootstrap` prints
--- it after bootstrap.sql. It is a file by itself because it changes what the planner is told of PostgreSQL's own functions, in
+-- it after bootstrap.sql. It is a file by itself because it changes what the planner is told of PostgreSQL's own functions, and who may call some, in
 -- this database: read docs/decisions/0060, and leave it out where only applications connect, or where the database is not
 -- Graphium's alone and others index texts under policies, look into pg_locks without being members of pg_monitor, or export snapshots.
 --
