@@ -12,7 +12,7 @@ from graphium_db import calls
 from graphium_db.client import Graphium
 from graphium_db.deploy import DeployError, NotTheDeployerError, bootstrap_command, plan
 from graphium_db.deploy.plan import AGAIN, BY_HAND, REFUSED
-from graphium_db.errors import GraphiumError, NoTenantError, UnknownTenantError
+from graphium_db.errors import GraphiumError, UnknownTenantError
 
 Connection = psycopg.Connection[Any]
 Level = Literal["ok", "info", "warning", "fault"]
@@ -179,8 +179,9 @@ def _data(dsn: str, tenant: str) -> Iterator[Finding]:
         for name, check in checks.items():
             try:
                 faults = check()
-            except (NoTenantError, UnknownTenantError):
-                raise
+            except UnknownTenantError as error:
+                yield Finding("data", "fault", error.message, "graphium tenant list", tenant)
+                return
             except (GraphiumError, psycopg.Error) as error:
                 yield _not_checked(name, error)
                 continue
