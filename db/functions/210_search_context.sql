@@ -172,6 +172,6 @@ begin
 end
 $search_context$;
 comment on function graphium.search_context(@extschema:vector@.vector, text, int, text[], text[], text[], text[], text[], timestamptz, timestamptz, double precision, boolean, int, text) is
-  'Searches memory by vector, by words, or by both, under filters (NULL: none, ''{}'': nothing matches). The best match_count statements come first, then at most symbiosis_count that visible symbioses lead to from them. similarity is the cosine; score orders the primary hits. Writes nothing.';
+  'Searches memory by vector, by words, or by both, under filters (NULL: none, ''{}'' and unknown names: nothing matches, unknown labels: MG008). The best match_count statements come first, then at most symbiosis_count that visible symbioses lead to from them. similarity is the cosine; score orders the primary hits. Writes nothing.';
 revoke all on function graphium.search_context(@extschema:vector@.vector, text, int, text[], text[], text[], text[], text[], timestamptz, timestamptz, double precision, boolean, int, text) from public;
 grant execute on function graphium.search_context(@extschema:vector@.vector, text, int, text[], text[], text[], text[], text[], timestamptz, timestamptz, double precision, boolean, int, text) to graphium_reader;

@@ -51,6 +51,6 @@ begin
 end
 $recall_context$;
 comment on function graphium.recall_context(text, text, text, uuid[], text[], text[], timestamptz, timestamptz, int, uuid) is
-  'A page of statements under filters, newest id first; after: the last id of the page before. Superseded statements are marked, not left out. Writes nothing.';
+  'A page of statements under filters (those of search_context), newest id first; after: the last id of the page before. Superseded statements are marked, not left out. Writes nothing.';
 revoke all on function graphium.recall_context(text, text, text, uuid[], text[], text[], timestamptz, timestamptz, int, uuid) from public;
 grant execute on function graphium.recall_context(text, text, text, uuid[], text[], text[], timestamptz, timestamptz, int, uuid) to graphium_reader;
