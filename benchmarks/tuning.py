@@ -42,7 +42,7 @@ BY_BOTH = "select * from graphium.search_context(query_embedding => $1::vector, 
 Arguments = tuple[Any, ...]
 NO_FILTER = Filter("")
 WRITTEN = "select pg_current_wal_insert_lsn() - '0/0'"
-HNSW = "hnsw (({0}) {1}_cosine_ops) with (m = 16, ef_construction = 128)"
+HNSW = "hnsw (({0}) {1}_cosine_ops) with (m = 16, ef_construction = 200)"
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ def build(world: World) -> None:
         rows.append(cells)
         conn.execute("drop table tried_on")
     head = ("dimensions", "vector: index, kB a vector", "memory, kB a vector", "halfvec: index", "memory")
-    print_table("HNSW indexes (m 16, ef_construction 128) by the type of their vectors", head, rows)
+    print_table("HNSW indexes (m 16, ef_construction 200) by the type of their vectors", head, rows)
 
     row = conn.execute("select pg_get_indexdef(%s::regclass)", [world.index]).fetchone()
     assert row is not None
@@ -306,10 +306,10 @@ def thresholds(world: World) -> None:
     with world.principal() as principal, world.caller() as caller:
         for conn, name, values, calls in (
             (principal, "principals_use_hnsw", (0, 1), topics),
-            (caller, "hnsw_ef_first", (20, 40, 100), topics[:1]),
+            (caller, "hnsw_ef_first", (40, 80, 160), topics[:1]),
             (caller, "hnsw_easy_ratio", (0.6, 0.75, 0.9), topics),
             (caller, "hnsw_ef_hard", (200, 400, 800, 1000), topics[1:]),
-            (caller, "exact_label_max", (0, 15000), ("search, a type (4 %)", "search, a type (15 %)")),
+            (caller, "exact_label_max", (0, 20000), ("search, a type (4 %)", "search, a type (15 %)")),
             (caller, "exact_scan_max", (0, 100000), ("search, the largest family",)),
             (caller, "fusion_pool", (50, 200, 1000), ("search, both",)),
             (caller, "wake_up_window", (100, 1000, 10000), ("wake-up",)),

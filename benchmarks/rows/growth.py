@@ -46,7 +46,7 @@ BENDS = """Where the curves bend, and why:
 - *An ingest into the largest family* rises with the family up to `projected_family_min` (3,000 embeddings), where projections take
   over: from there it does not rise, and the first ingest above it, which makes them, pays for all.
 - *A filter* is scanned exactly, so in proportion to what it admits, up to `exact_scan_max` (100,000: here the largest family has them
-  in a tenant of some 950,000) for families, and up to `exact_label_max` (15,000: 4 % of 375,000) for types. Beyond, the index's second look takes over.
+  in a tenant of some 950,000) for families, and up to `exact_label_max` (20,000: 4 % of 500,000) for types. Beyond, the index's second look takes over.
 - *Building the index* is a little steeper than the rows as long as the graph fits into `maintenance_work_mem`, and much steeper
   from where it does not: [tuning](tuning.md#memory) says how much it needs.
 - *Everything* bends up where what it reads no longer fits into memory; above all the walks along an index, which look at pages in no order."""

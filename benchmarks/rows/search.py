@@ -2,7 +2,8 @@
 
 The reference returns what the caller gets: the text, its labels and names. It is written for one tenant, as a constant,
 and prepared once; it runs as a superuser, whom no policy touches, and filters by tenant and audience itself. Exact, or
-along the same HNSW index with one of four ef_search: whichever is the fastest on this data with a recall of 0.99.
+along the same HNSW index with one of six ef_search: whichever is the fastest on this data with the recall that is asked
+of ours, 0.99, for queries on topic and for queries off topic (which it cannot tell apart beforehand).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ select s.id as statement_id, s.content, f.name as family, g.name as genus, p.nam
 """
 EXACT = "e.embedding <=> $1::vector"
 HNSW = "graphium_private._indexed(e.embedding)::vector(384) <=> $1::vector(384)"
-EF_SEARCH = (40, 100, 200, 400)
+EF_SEARCH = (40, 100, 200, 400, 800, 1000)
 
 
 def has_index(conn: Connection, memory: Memory) -> bool:
@@ -49,21 +50,32 @@ def has_index(conn: Connection, memory: Memory) -> bool:
     return conn.execute("select to_regclass(%s) is not null", [name]).fetchone() == (True,)
 
 
-def best_reference(conn: Connection, memory: Memory, queries: Floats) -> tuple[Statement, str]:
-    """The form of the hand-written query that one would settle on for this tenant, and its name."""
-    truth = Truth(memory, queries)
+def best_reference(conn: Connection, memory: Memory, topics: dict[str, Floats]) -> tuple[Statement, str]:
+    """The form of the hand-written query that one would settle on for this tenant, and what it is."""
     conn.execute("select set_config('hnsw.iterative_scan', 'relaxed_order', false)")
     tried: list[tuple[bool, float, int, Statement, str]] = []  # the least is the best
     for ef_search in (0, *EF_SEARCH) if has_index(conn, memory) else (0,):
         conn.execute("select set_config('hnsw.ef_search', %s, false)", [str(ef_search or 40)])
         statement = Statement(conn, REFERENCE.format(tenant=memory.tenant.id, order=HNSW if ef_search else EXACT))
-        found = [
-            truth.recall(i, column(statement(binary(q)), "statement_id"), memory.seen) for i, q in enumerate(queries)
-        ]
-        recall = float(np.mean(found))
-        time = statistics.median(times(lambda i: statement(binary(queries[i])), len(queries)))
+        recall: dict[str, float] = {}
+        took: list[float] = []
+        for topic, queries in topics.items():
+            truth = Truth(memory, queries)
+            found = [column(statement(binary(query)), "statement_id") for query in queries]
+            recall[topic] = float(np.mean([truth.recall(i, ids, memory.seen) for i, ids in enumerate(found)]))
+            took += times(lambda i: statement(binary(queries[i])), len(queries))
+        least = min(recall.values())
         name = f"HNSW, ef_search {ef_search}" if ef_search else "exact"
-        tried.append((recall < GOOD_RECALL, time if recall >= GOOD_RECALL else -recall, ef_search, statement, name))
+        name += "".join(f", recall {topic} {share:.3f}" for topic, share in recall.items())
+        tried.append(
+            (
+                least < GOOD_RECALL,
+                statistics.median(took) if least >= GOOD_RECALL else -least,
+                ef_search,
+                statement,
+                name,
+            )
+        )
     _, _, ef_search, statement, name = min(tried, key=lambda form: form[:3])
     conn.execute("select set_config('hnsw.ef_search', %s, false)", [str(ef_search or 40)])
     return statement, name
@@ -75,7 +87,7 @@ def run(bench: Bench) -> Iterator[Line]:
     for memory in bench.everybody():
         topics = bench.topics(memory, count)
         with bench.superuser() as conn, bench.database.connect_as(memory.tenant.slug, CALLER_SCOPES) as caller:
-            reference, name = best_reference(conn, memory, np.concatenate([q[:10] for q in topics.values()]))
+            reference, name = best_reference(conn, memory, {topic: queries[:100] for topic, queries in topics.items()})
             ours = Statement(caller, OURS)
             for topic, queries in topics.items():
                 sent = [binary(q) for q in queries]

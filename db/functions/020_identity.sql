@@ -6,6 +6,7 @@
 --   2. a member of graphium_admin names a tenant in the setting graphium.tenant and holds all of its scopes
 --   3. a member of graphium_app names tenant and scopes (graphium.tenant, graphium.scopes)
 --   4. anyone else is nobody. So is a blank or unknown tenant: everything fails closed.
+-- In code that maintenance runs, whoever maintains, the question itself is an error (_refuse_maintenance).
 -- Behind a pooler a setting can be the last client's. A login with graphium.pooled = on (docs/poolers.md) is therefore
 -- nobody in 2 and 3 unless set_caller() named exactly these settings in this very transaction. A principal's narrowing
 -- counts wherever it comes from: it can only show less.
@@ -45,18 +46,19 @@ comment on function graphium_private._parse_scopes(text) is 'The scopes in the t
 revoke all on function graphium_private._parse_scopes(text) from public;
 
 -- VACUUM, ANALYZE, REINDEX, REFRESH and the like run functions that a table's owner put into its indexes and views, as him, but in
--- the session of whoever maintains; autovacuum's is a superuser's. There session_user is not who wrote the code that asks. PostgreSQL
+-- the session of whoever maintains: autovacuum's is a superuser's, and where an owner has granted MAINTAIN to everybody, a bare
+-- ANALYZE or VACUUM of any login comes to his table. There session_user is not who wrote the code that asks, so nobody is a caller. PostgreSQL
 -- forbids such code a few commands ("security-restricted operation"). UNLISTEN of what nobody listens to is the one that does
 -- nothing else: an error there (42501, said in words that help), nothing everywhere else, in READ ONLY transactions and on replicas too. It cannot be said
--- in parallel mode, so whatever looks up the caller is parallel unsafe.
+-- in parallel mode, so whatever looks up the caller is parallel unsafe. (Without a SET: it is run for every look-up.)
 create or replace function graphium_private._refuse_maintenance() returns void
-  language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
+  language plpgsql volatile parallel unsafe security invoker
 as $refuse_maintenance$
 begin
   unlisten graphium_nothing;
 exception when insufficient_privilege then
   raise exception using errcode = 'insufficient_privilege',
-    message = 'an administrator is nobody in what a materialized view, an index or maintenance runs (a security-restricted operation)',
+    message = 'nobody is a caller in what a materialized view, an index or maintenance runs (a security-restricted operation)',
     hint = 'Keep a plain table instead, and fill it by insert … select.';
 end
 $refuse_maintenance$;
@@ -72,6 +74,7 @@ declare
   v_narrowed text := nullif(current_setting('graphium.scopes', true), '');
   v_named text[];
 begin
+  perform graphium_private._refuse_maintenance();
   -- Two look-ups by key take less time than a join of the two.
   select p.role_oid, p.tenant, p.scopes, p.read_only into v_role_oid, v_slug, scopes, read_only
     from graphium.principals p
@@ -79,7 +82,6 @@ begin
   if v_role_oid is null then
     if pg_has_role(session_user, 'graphium_admin', 'member') then
       role := 'admin';
-      perform graphium_private._refuse_maintenance();
     elsif pg_has_role(session_user, 'graphium_app', 'member') then
       role := 'app';
     end if;

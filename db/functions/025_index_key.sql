@@ -15,9 +15,9 @@ comment on function graphium_private._index_key() is 'The secret that keys of po
 revoke all on function graphium_private._index_key() from public;
 grant execute on function graphium_private._index_key() to graphium_keeper;
 
--- (Inlined: a body that is parsed when it is made, and no SET.)
+-- (Inlined: a body that is parsed when it is made, no SET, and stable, as convert_to() is.)
 create or replace function graphium_private._key_of(p_text text, p_key bytea) returns bigint
-  language sql immutable parallel safe security invoker
+  language sql stable parallel safe security invoker
   return ('x' || encode(substring(sha256(p_key || convert_to(p_text, 'UTF8')) for 8), 'hex'))::bit(64)::bigint;
 comment on function graphium_private._key_of(text, bytea) is 'What a scope, a word or an audience stands by.';
 revoke all on function graphium_private._key_of(text, bytea) from public;

@@ -105,7 +105,7 @@ begin
         v_upto := v_upto + 1;
         v_postings := v_postings + v_w.frequencies[v_upto];
       end loop;
-    elsif 10 * cardinality(v_ids) * cardinality(v_audiences) < v_w.frequencies[v_upto] then -- so much longer a look-up takes than reading on
+    elsif 10.0 * cardinality(v_ids) * cardinality(v_audiences) < v_w.frequencies[v_upto] then -- so much longer a look-up takes than reading on
       v_join := 'and p.word_key = any ($3) and p.statement_id = any ($1)';
       v_upto := cardinality(v_w.words);
     else

@@ -138,6 +138,10 @@ def test_a_fault_is_found_and_its_remedy_mends_it(
             assert "db/hardening.sql" in found[0].remedy
             conn.execute(HARDENING.encode())
             found = []
+        elif "mend" in fault:
+            assert not any(finding.remedy.endswith(";") for finding in found if finding.lint == fault["lint"])
+            conn.execute(filled(fault["mend"]).encode())
+            found = []
         while sql_ones := [finding for finding in found if finding.remedy.endswith(";")]:
             paste(conn, sql_ones[0])  # one by one, as the first may mend what others tell of
             found = [finding for finding in findings(conn) if finding not in sound]
@@ -249,6 +253,28 @@ def test_remedies_of_one_thing_can_be_pasted_together(conn: Connection, filled: 
             "definer_past_row_security",
             "foreign_key_outside",
             "changed_by_hand",
+            "policy_per_row",
+        }
+
+
+def test_no_remedy_holds_what_an_author_of_a_policy_wrote(conn: Connection, filled: Callable[[str], str]) -> None:
+    """What looks like a call of ours inside a string, and what becomes SQL when the string's end is swallowed."""
+    with conn.transaction(force_rollback=True):
+        conn.execute("create schema planted")
+        conn.execute(
+            """create table planted.notes (x text);
+               create domain planted.d as int check (value > 0);
+               create policy p on planted.notes using (x = '( SELECT graphium.caller() AS y'
+                 and x <> '))); create table planted.pwned as select session_user; --' and (graphium.caller()).tenant is not null);
+               create policy q on planted.notes using ('{1}'::planted.d[] is not null and graphium.caller() is not null)"""
+        )
+        found = [f for f in findings(conn) if "planted" in f.object]
+        assert [(f.lint, f.object) for f in found] == [
+            ("policy_per_row", "p on planted.notes"),
+            ("policy_per_row", "q on planted.notes"),
+        ]
+        assert {f.remedy for f in found} == {
+            "Write each call as a sub-select in the policy: (select f()). What is ours graphium migrate puts back."
         }
 
 

@@ -352,3 +352,18 @@ class TestFusion:
             with_vector.id,
             with_both.id,
         ]
+
+
+def test_very_many_audiences_and_a_word_that_very_many_have(
+    boss: Connection, app: Connection, new_corpus: Callable[..., Corpus], step: Callable[[int], None]
+) -> None:
+    """Ten look-ups for each of 60,000 audiences and 4,000 statements that tie are more than an int4 counts."""
+    corpus = new_corpus(8)
+    corpus.plant(*[Row("words", content="heron" if n < 4000 else "salt") for n in range(9000)])
+    boss.execute(
+        "insert into graphium_private.audiences (tenant_id, key, scope_keys) select %s, n, '{}' from generate_series(1, 60000) n",
+        [corpus.tenant_id],
+    )
+    step(1)
+    hits = search(app, corpus, query_text="heron salt")
+    assert [h.statement_id for h in hits] == [row.id for row in corpus.rows[:10]]
