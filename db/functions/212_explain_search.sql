@@ -36,6 +36,7 @@ begin
   elsif query_text is null then
     perform graphium_private._raise_error('MG008', 'query_embedding and query_text are both NULL', 'Give a vector of the tenant''s model, a text, or both.');
   end if;
+  perform graphium_private._require_filters(memory_types collate "C", layer_kinds, since, until);
   v_taxa := graphium_private._find_taxa(v_tenant.id, families collate "C", genera, specimens);
 
   if query_embedding is not null then

@@ -1082,14 +1082,18 @@ def test_values_that_want_to_be_sql(world: World, client: str) -> None:
         reader.conn.execute(f"create or replace temp view v as select {literal}::text as x".encode())
         reader.conn.execute("set standard_conforming_strings = off")
         for call in (
-            "search_context(query_text => x || ' tea', memory_types => array[x], layer_kinds => array[x, null])",
             "search_context(query_text => x || ' tea', families => array[x], genera => array[x], specimens => array[x])",
-            "recall_context(memory_types => array[x], layer_kinds => array[x])",
             "recall_context(family => nullif(x, ''))",
             "wake_up_context(families => array[x])",
             "cypher('MATCH (n) WHERE n.name = $x RETURN n', jsonb_build_object('x', x))",
         ):
             assert reader.rows(f"select r from v, graphium.{call} as r") == []
+        for labels in ("memory_types => array[x]", "layer_kinds => array['on_demand', x]"):
+            for call in ("search_context(query_text => 'tea', ", "recall_context("):
+                assert reader.tries(f"select r from v, graphium.{call}{labels}) as r") in (
+                    "MG008",
+                    "22P05",
+                )  # what the client cannot write is not told him
         reader.rows(
             "select r.specimens, r.since, length(r.dense_text) from v, graphium.prepare_query(x || ' what did the person say last week') as r"
         )

@@ -154,9 +154,16 @@ def test_three_lines_give_an_analyst_two_scopes_to_read(memory: Database, cluste
             [analyst],
         ).fetchone() == (5, "2031-01-01", False)
         reads_and_no_more(conn, superuser)
+        if who != "hosted admin":
+            conn.execute("select lo_create(0)")
     with pytest.raises(errors.DependentObjectsStillExist):
         runs.execute(sql.SQL("drop role {}").format(sql.Identifier(analyst)))
-    run(DROP)
+    if who == "hosted admin":
+        run(DROP)
+    else:
+        with pytest.raises(errors.DependentObjectsStillExist, match="large object"):
+            run(DROP)
+        run("drop owned by analyst;\ndrop role analyst;")
     assert superuser.execute("select from pg_roles where rolname = %s", [analyst]).fetchone() is None
     assert superuser.execute("select from graphium.principals where role_name = %s", [analyst]).fetchone() is None
     if who == "hosted admin":  # roles are the cluster's: other tests would hear of it
@@ -189,6 +196,10 @@ def reads_and_no_more(conn: Connection, superuser: Connection) -> None:
         conn.execute("set local graphium.scopes = '{hr,legal}'")
         assert values(conn, SEEN) == ["acme hr", "acme open"]
     assert code(conn, "select graphium.set_caller('umbrella')") == "MG002"
+    for call, scopes in (("set_caller('acme')", []), ("set_caller('acme', scopes => null)", ["hr", "sales"])):
+        with conn.transaction():
+            conn.execute(f"select graphium.{call}".encode())
+            assert conn.execute(WHO).fetchall() == [("acme", scopes)]
     with conn.transaction():
         conn.execute("set local graphium.tenant = 'umbrella'")
         conn.execute("set local graphium.scopes = '{legal,sales}'")
