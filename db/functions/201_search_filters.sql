@@ -55,7 +55,7 @@ begin
          else format(' and r.%I = any (%L::uuid[])', v_id, p_ids) end,
     case when p_memory_types is not null then format(' and r.memory_type = any (%L::text[])', p_memory_types)
          -- all that there are: so the index on (tenant_id, memory_type, happened_at) serves a filter by time alone
-         when p_table = 'kg_embeddings' and num_nonnulls(p_since, p_until) > 0 then ' and r.memory_type in (''fact'', ''event'', ''discovery'', ''preference'', ''advice'', ''decision'')' end,
+         when p_table = 'kg_embeddings' and num_nonnulls(p_since, p_until) > 0 then format(' and r.memory_type = any (%L::text[])', graphium_private._memory_types()) end,
     case when p_layer_kinds is not null then format(' and r.layer_kind = any (%L::text[])', p_layer_kinds) end,
     case when p_since is not null then format(' and %s >= %L::timestamptz', v_time, p_since) end,
     case when p_until is not null then format(' and %s < %L::timestamptz', v_time, p_until) end);
@@ -108,8 +108,8 @@ declare
   v_filter record;
 begin
   for v_filter in values
-    ('memory_types', p_memory_types, '{fact,event,discovery,preference,advice,decision}'::text[]),
-    ('layer_kinds', p_layer_kinds, '{preloaded,on_demand}')
+    ('memory_types', p_memory_types, graphium_private._memory_types()),
+    ('layer_kinds', p_layer_kinds, graphium_private._layer_kinds())
   loop
     if not v_filter.column2 <@ v_filter.column3 then
       perform graphium_private._raise_error('MG008', format('%s: %s is not known', v_filter.column1,

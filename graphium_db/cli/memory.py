@@ -18,8 +18,6 @@ from rich.tree import Tree
 from graphium_db import classification
 from graphium_db.cli import records
 from graphium_db.cli.options import (
-    LAYER_KINDS,
-    MEMORY_TYPES,
     Session,
     caller_options,
     examples,
@@ -67,8 +65,12 @@ graphium ingest --jsonl conversation.jsonl
 @required_scope_option(help="Audience: who may see it; repeatable.")
 @click.option("--source", help="The conversation or document that it came from.")
 @click.option("--occurred-at", metavar="TIME", help="When it happened.")
-@click.option("--type", "memory_type", type=click.Choice(MEMORY_TYPES), help="Instead of the classification.")
-@click.option("--layer", "layer_kind", type=click.Choice(LAYER_KINDS), help="Instead of the classification.")
+@click.option(
+    "--type", "memory_type", type=click.Choice(classification.MEMORY_TYPES), help="Instead of the classification."
+)
+@click.option(
+    "--layer", "layer_kind", type=click.Choice(classification.LAYER_KINDS), help="Instead of the classification."
+)
 @caller_options
 def ingest(
     session: Session,

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from graphium_db import server
+from graphium_db.classification import LAYER_KINDS, MEMORY_TYPES
 from graphium_db.client import Graphium
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -126,10 +127,6 @@ def filter_options(command: F) -> F:
     ):
         command = option(command)
     return command
-
-
-MEMORY_TYPES = ("fact", "event", "discovery", "preference", "advice", "decision")
-LAYER_KINDS = ("preloaded", "on_demand")
 
 
 def or_none(values: tuple[str, ...]) -> list[str] | None:
