@@ -29,6 +29,7 @@ from graphium_db.cli.output import console, counted, done, path, print_json, say
 from graphium_db.client import Graphium
 from graphium_db.errors import BadArgumentError, BadEmbeddingError, BadStatementError
 from graphium_db.models import FiledStatementInput, StatementInput
+from graphium_db.printable import escaped
 
 BATCH = 256
 """Statements embedded at once: enough to keep the model busy, few enough for the progress bar to move."""
@@ -339,9 +340,9 @@ def export(session: Session, output: Any, as_json: bool, **filters: Any) -> None
     with session.memory() as memory:
         records = exported(memory, **filters)
     if as_json:
-        output.write(json.dumps(records, ensure_ascii=False, indent=2) + "\n")
+        output.write(escaped(json.dumps(records, ensure_ascii=False, indent=2)) + "\n")
     else:
-        output.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+        output.writelines(escaped(json.dumps(record, ensure_ascii=False)) + "\n" for record in records)
     nameless = sum(any(name not in record for name in _TAXA) for record in records)
     if nameless:
         say(
