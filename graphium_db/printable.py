@@ -1,4 +1,4 @@
-"""Text that others wrote, made safe to print: names and sentences are data, and a terminal or a log reads more in them."""
+"""Text that others wrote, made safe to print: names and sentences are data, a terminal or a log reads more in them."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def _report(error: Exception, context: Mapping[str, Any]) -> int:
     if context.get("json"):
         _report_json(error.sqlstate if isinstance(error, (GraphiumError, psycopg.Error)) else None, message, hint)
     else:
-        # What the database says is one line. What is put together here may be a list: none of its lines looks like these.
+        # What the database says is one line. What is put together here may be a list; no line of it looks like these.
         ours = isinstance(error, GraphiumError) and error.sqlstate is None
         for text, style in [(f"Error: {message}", "bold red")] + ([(f"Hint: {hint}", "")] if hint else []):
             first, *more = text.split("\n") if ours else [text]
@@ -216,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if context.get("json"):
             _report_json(None, error.format_message(), None)
         else:
-            error.message = shown(error.message)
+            error.message = shown(error.message)  # type: ignore[misc]  # it names files and arguments
             error.show()
         return USAGE
     except (KeyboardInterrupt, click.Abort):

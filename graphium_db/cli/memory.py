@@ -368,7 +368,7 @@ def cypher(session: Session, query: str, params: str, as_json: bool) -> None:
     """Read the tenant's graph of families, genera and specimens. One returned column, or one map."""
     try:
         values = json.loads(params)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise click.BadParameter(f"not JSON: {error}", param_hint="--params") from None
     if not isinstance(values, dict):
         raise click.BadParameter("not a JSON object", param_hint="--params")
