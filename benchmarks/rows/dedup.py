@@ -67,7 +67,8 @@ def run(bench: Bench) -> Iterator[Line]:
             near = bench.generator.near(chosen, cosines)
             certain = _cosines(chosen, near) >= 0.999
             near = near[certain == wanted]
-            contents = bench.generator.sentences(len(near))
+            # numbered: equal texts would be folded as such, whatever their vectors
+            contents = [f"{text} {n}" for n, text in enumerate(bench.generator.sentences(len(near)))]
             folded = 0
             for start in range(0, len(near), BATCH):
                 part = slice(start, start + BATCH)

@@ -120,7 +120,7 @@ create or replace function graphium_private._lint_policy_cost() returns table (l
   language sql stable parallel safe security invoker
   set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $lint_policy_cost$
-  with policies as (
+  with policies as materialized ( -- else an expression is written out before it is known whose it is
     select distinct p.oid, p.polname, p.polrelid, concat_ws(' ', pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)) as text
       from pg_policy p
       join pg_depend d on d.classid = 'pg_policy'::regclass and d.objid = p.oid and d.refclassid = 'pg_proc'::regclass
@@ -128,6 +128,9 @@ as $lint_policy_cost$
       join pg_class c on c.oid = p.polrelid
      where f.pronamespace in ('graphium'::regnamespace, 'graphium_private'::regnamespace)
        and c.relnamespace not in (select s.oid from graphium_private._our_schemas() s where s.is_graph)
+       -- To write an expression out locks its table, and one can be so deep that it fails: not those of anybody.
+       and (c.relowner = 'graphium_owner'::regrole
+            or c.relpersistence <> 't' and exists (select from pg_roles o where o.oid = c.relowner and (o.rolsuper or pg_has_role(o.oid, 'graphium_admin', 'member'))))
        -- what policy_added drops
        and not (p.polpermissive and p.polname not in ('tenant_and_scope_isolation', 'keeper_sees_all')
                 and c.relnamespace in (select s.oid from graphium_private._our_schemas() s))
@@ -741,7 +744,7 @@ as $lint_principals$
          case when r.oid is null then format('It is bound to a tenant, and there is no such role%s.', coalesce(' (any more; it may be ' || n.rolname || ' by now)', ''))
               else 'It is bound to a tenant, but the role was made anew since, or the database restored: it is nobody. Bind it if it is still the same person, else remove_principal().' end,
          case when r.oid is null then format('select graphium.remove_principal(%L);', p.role_name)
-              else format('select graphium.add_principal(%L, %L, %L, read_only => %s);', p.role_name, p.tenant, p.scopes, p.read_only::text) end
+              else format('If it is the same person: select graphium.add_principal(%L, %L, %L, read_only => %s); if not: select graphium.remove_principal(%1$L)', p.role_name, p.tenant, p.scopes, p.read_only::text) end
     from graphium.principals p
     left join pg_roles r on r.rolname = p.role_name
     left join pg_roles n on n.oid = p.role_oid
@@ -771,7 +774,7 @@ set local role graphium_owner;
 
 -- Without JIT, which takes seconds to compile what then reads some hundred rows.
 create or replace function graphium.check_security() returns table (lint text, level text, object text, detail text, remedy text)
-  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning set jit = off
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning set jit = off set lock_timeout = '10s'
 as $check_security$
 begin
   if not pg_has_role(session_user, 'graphium_owner', 'set') then

@@ -11,7 +11,7 @@
 set local role graphium_keeper;
 
 create or replace function graphium.rebuild_graph(tenant text = null) returns bigint
-  language plpgsql volatile parallel unsafe security definer set search_path = ag_catalog, pg_temp set client_min_messages = warning
+  language plpgsql volatile parallel unsafe security definer set search_path = ag_catalog, pg_temp set client_min_messages = warning set lock_timeout = '10s'
 as $rebuild_graph$
 declare
   v_tenant_id uuid := (graphium_private._named_tenant(tenant)).id;

@@ -293,9 +293,9 @@ def _lock(conn: Connection, wait: float) -> Iterator[None]:
     # Asked again and again rather than waited for: a session that waits inside a statement holds a snapshot, on which
     # a `create index concurrently` of the deployer ahead of it would wait in turn.
     deadline = time.monotonic() + wait
-    while conn.execute("select pg_try_advisory_lock(%s)", [DEPLOY_LOCK]).fetchone() != (True,):
+    while not _try_lock(conn):
         if time.monotonic() > deadline:
-            # Any login may take it, so say who did; as the owner, whom hardening.sql lets see locks.
+            # Any login may take it where hardening.sql is not in force, so say who did; as the owner, who sees locks.
             with conn.transaction():
                 _as_owner(conn)
                 [holder] = conn.execute(
@@ -315,6 +315,12 @@ def _lock(conn: Connection, wait: float) -> Iterator[None]:
     finally:
         if not conn.closed:
             conn.execute("select pg_advisory_unlock(%s)", [DEPLOY_LOCK])
+
+
+def _try_lock(conn: Connection) -> bool:
+    with conn.transaction():
+        _as_owner(conn)  # whom hardening.sql lets take it
+        return conn.execute("select pg_try_advisory_lock(%s)", [DEPLOY_LOCK]).fetchone() == (True,)
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ _HEAD = """\
 \\set ON_ERROR_STOP on
 \\encoding UTF8
 begin;
+set local search_path = pg_catalog, pg_temp;
 set local lock_timeout = '10s';
 set local client_min_messages = warning;
 set local role graphium_owner;

@@ -215,7 +215,7 @@ def test_says_what_a_database_lacks(blank: Blank, small: SmallTree) -> None:
 
 def test_one_deploy_at_a_time(blank: Blank, small: SmallTree) -> None:
     db = blank()
-    holder = db.connect("deployer")
+    holder = db.connect()  # a superuser: hardening.sql leaves advisory locks to few
     holder.execute("select pg_advisory_lock(%s)", [apply.DEPLOY_LOCK])
     with pytest.raises(DeployError, match="another deploy has held the lock"):
         deploy.deploy(db.dsn("deployer"), tree=small, wait=0)

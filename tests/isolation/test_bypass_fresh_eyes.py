@@ -161,6 +161,47 @@ def test_maintenance_by_another_login_shows_the_owner_nothing_of_his(
     attacker.assert_heard_nothing()
 
 
+HELD = [
+    f"pg_{try_}advisory_{xact}lock{shared}({types})"
+    for try_ in ("", "try_")
+    for xact in ("", "xact_")
+    for shared in ("", "_shared")
+    for types in ("1", "1, 1")
+]
+
+
+@pytest.mark.parametrize("call", HELD)
+def test_nobody_fills_the_lock_table_with_advisory_locks(attacker: Attacker, call: str) -> None:
+    """Some 8,000 of them, and nobody can connect to the server any more."""
+    assert attacker.tries(f"select {call}") == "42501"
+
+
+@pytest.mark.parametrize(
+    "view",
+    ["pg_stat_all_tables", "pg_stat_all_indexes", "pg_statio_all_tables", "pg_statio_all_indexes", "pg_stat_database"],
+)
+def test_counters_of_other_sessions_are_for_who_watches_the_server(world: World, attacker: Attacker, view: str) -> None:
+    """They tell how many words another caller looked for, and in how many statements these are."""
+    assert attacker.tries(f"select * from {view}") == "42501"
+    login = world.db.login("pg_monitor")
+    assert world.db.connect(login).execute(f"select * from {view}".encode()).rowcount > 0
+
+
+def test_check_security_neither_waits_for_a_stranger_s_table_nor_fails_by_one(world: World, attacker: Attacker) -> None:
+    deep = "abs(" * 4900 + "x" + ")" * 4900
+    for name, condition in (("locked", "true"), ("deep", f"{deep} > 0")):
+        attacker.conn.execute(f"create temp table {name} (x int)".encode())
+        attacker.conn.execute(
+            f"create policy p on {name} using ({condition} and (select (graphium.caller()).tenant) is not null)".encode()
+        )
+    before = world.boss.execute("select lint, object from graphium.check_security()").fetchall()
+    with attacker.conn.transaction():
+        attacker.conn.execute("lock table locked in access exclusive mode")
+        assert world.boss.execute("select lint, object from graphium.check_security()").fetchall() == before
+    assert not any("deep" in object or "locked" in object for _, object in before)
+    attacker.tries("drop table locked, deep")
+
+
 # ------------------------------------------------------------------------------------------ counters of one's own transaction
 COUNTERS = """
   select json_object_agg(c.relname, json_build_array(pg_stat_get_xact_tuples_returned(c.oid), pg_stat_get_xact_tuples_fetched(c.oid),

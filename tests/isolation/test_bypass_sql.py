@@ -581,15 +581,16 @@ def test_a_caller_changed_in_mid_statement(world: World, attacker: Attacker) -> 
 
 
 # ------------------------------------------------------------------------------------------ holding others up
-def test_advisory_locks_hold_up_no_caller(world: World, attacker: Attacker) -> None:
+def test_advisory_locks_hold_up_no_caller(world: World) -> None:
     """No function of ours takes one; only `graphium migrate` does, which says who holds it."""
-    attacker.rows("select pg_advisory_lock(k) from generate_series(0, 300) k")
+    holder = world.db.connect(world.db.login("pg_monitor"))  # whom hardening.sql lets take them
+    holder.execute("select pg_advisory_lock(k) from generate_series(0, 300) k")
     with as_caller(world.app, "acme", ["hr"]):
         world.app.execute("set local lock_timeout = '2s'")
         world.app.execute(
             """select graphium.ingest_context('held', 'g', 's', '[{"content": "Held up by nobody"}]', '{hr}')"""
         )
-    attacker.rows("select pg_advisory_unlock_all()")
+    holder.close()
 
 
 def test_a_reader_holds_up_nobody(world: World) -> None:

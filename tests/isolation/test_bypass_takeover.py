@@ -114,14 +114,16 @@ def test_a_schema_with_the_deployers_name(world: World, attacker: Attacker) -> N
     assert ran(attacker.conn) == {deployer}
 
 
-def test_who_holds_up_a_deploy_is_named(world: World, attacker: Attacker) -> None:
-    """Advisory locks are for everybody to take; a deploy asks for one, and says who has it."""
-    attacker.rows(f"select pg_advisory_lock({DEPLOY_LOCK})")
+def test_who_holds_up_a_deploy_is_named(world: World) -> None:
+    """A deploy asks for an advisory lock, and says who has it."""
+    login = world.db.login("pg_monitor")
+    holder = world.db.connect(login)
+    holder.execute("select pg_advisory_lock(%s)", [DEPLOY_LOCK])
     with pytest.raises(
-        deploy.DeployError, match=rf"{world.role('builder')}, process {attacker.conn.info.backend_pid}\b"
+        deploy.DeployError, match=rf"{world.db.cluster.role(login)}, process {holder.info.backend_pid}\b"
     ):
         deploy.deploy(world.db.dsn("deployer"), wait=0.1)
-    world.boss.execute("select pg_terminate_backend(%s, 5000)", [attacker.conn.info.backend_pid])
+    world.boss.execute("select pg_terminate_backend(%s, 5000)", [holder.info.backend_pid])
     deploy.deploy(world.db.dsn("deployer"))
 
 

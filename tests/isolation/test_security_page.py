@@ -39,6 +39,7 @@ def test_what_to_run(cluster: Cluster, empty: Database, tmp_path: Path, page: st
     assert {"deployer", "my_admin", "my_app"} <= set(used)
     cluster._roles[:0] = [cluster.role(f"{prefix}_{name}") for name in used]  # dropped at the end of the run
     script = as_logins(script, dsns).replace("-d memory", f"-d {empty.name}")
+    script = script.replace("createdb memory", f": createdb {empty.name}")  # it is there
     for name in used:  # a password, as the page says to give one
         role = cluster.role(f"{prefix}_{name}")
         script = script.replace(f"create role {role} login", f"create role {role} login password '{cluster.password}'")
