@@ -136,7 +136,7 @@ def finding_list(findings: Iterable[tuple[str, str, str | None, str, str | None]
         listed = list(alike)
         for level, _, object, found, remedy in listed[:_ALIKE]:
             body = Text()
-            body.append(check, style="bold")
+            body.append(shown(check), style="bold")
             if object:
                 body.append(f" {shown(object)}\n")
             else:
