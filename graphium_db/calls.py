@@ -418,6 +418,7 @@ _RECALL = _sql(
     **_FILTER_TYPES,
     page_size="int",
     after="uuid",
+    required_scopes="text[]",
 )
 
 
@@ -432,6 +433,7 @@ def recall_context(
     until: Moment | None = None,
     page_size: int = 50,
     after: UUID | str | None = None,
+    required_scopes: Sequence[str] | None = None,
 ) -> Call[list[models.RecalledStatement]]:
     return Call(
         _RECALL,
@@ -446,8 +448,40 @@ def recall_context(
             "until": _moment("until", until),
             "page_size": _integer("page_size", page_size),
             "after": None if after is None else _uuid("after", after),
+            "required_scopes": _texts("required_scopes", required_scopes),
         },
         _rows_as(models.RecalledStatement),
+    )
+
+
+_STATEMENT_DETAILS = _sql(
+    "statement_details", _columns(models.StatementDetails), statement_ids="uuid[]", query_text="text"
+)
+
+
+def statement_details(
+    statement_ids: Sequence[UUID | str], query_text: str | None = None
+) -> Call[list[models.StatementDetails]]:
+    return Call(
+        _STATEMENT_DETAILS,
+        {"statement_ids": _uuids("statement_ids", statement_ids), "query_text": checked_text("query_text", query_text)},
+        _rows_as(models.StatementDetails),
+    )
+
+
+_LIST_SYMBIOSES = _sql("list_symbioses", _columns(models.Symbiosis), statement_ids="uuid[]", max_count="int")
+
+
+def list_symbioses(
+    statement_ids: Sequence[UUID | str] | None = None, max_count: int = 1000
+) -> Call[list[models.Symbiosis]]:
+    return Call(
+        _LIST_SYMBIOSES,
+        {
+            "statement_ids": None if statement_ids is None else _uuids("statement_ids", statement_ids),
+            "max_count": _integer("max_count", max_count),
+        },
+        _rows_as(models.Symbiosis),
     )
 
 
@@ -497,6 +531,38 @@ _FORGET = _sql("forget_context", statement_ids="uuid[]")
 
 def forget_context(statement_ids: Sequence[UUID | str]) -> Call[int]:
     return Call(_FORGET, {"statement_ids": _uuids("statement_ids", statement_ids)}, _scalar)
+
+
+_SCOPES_IN_USE = _sql("scopes_in_use", _columns(models.ScopeInUse))
+
+
+def scopes_in_use() -> Call[list[models.ScopeInUse]]:
+    return Call(_SCOPES_IN_USE, {}, _rows_as(models.ScopeInUse))
+
+
+_PREVIEW_REQUIRED_SCOPES = _sql(
+    "preview_required_scopes",
+    _columns(models.ScopeEditPreview),
+    kind="text",
+    ids="uuid[]",
+    required_scopes="text[]",
+    cascade="bool",
+)
+
+
+def preview_required_scopes(
+    kind: str, ids: Sequence[UUID | str], required_scopes: Sequence[str], cascade: bool = False
+) -> Call[list[models.ScopeEditPreview]]:
+    return Call(
+        _PREVIEW_REQUIRED_SCOPES,
+        {
+            "kind": checked_text("kind", kind),
+            "ids": _uuids("ids", ids),
+            "required_scopes": _texts("required_scopes", required_scopes),
+            "cascade": _boolean("cascade", cascade),
+        },
+        _rows_as(models.ScopeEditPreview),
+    )
 
 
 _SET_REQUIRED_SCOPES = _sql("set_required_scopes", kind="text", id="uuid", required_scopes="text[]", cascade="bool")

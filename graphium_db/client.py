@@ -243,9 +243,11 @@ class Graphium:
         until: Moment | None = None,
         page_size: int = 50,
         after: UUID | str | None = None,
+        required_scopes: Sequence[str] | None = None,
     ) -> list[models.RecalledStatement]:
         """Statements by where they are and not by a query, newest id first.
 
+        `required_scopes`: those with one of these scopes in their audience; `public` stands for all open ones.
         The next page: pass the last `statement_id` of this one as `after`. A page shorter than `page_size` is the last.
         """
         return self._run(
@@ -260,8 +262,21 @@ class Graphium:
                 until=until,
                 page_size=page_size,
                 after=after,
+                required_scopes=required_scopes,
             )
         )
+
+    def statement_details(
+        self, statement_ids: Sequence[UUID | str], query_text: str | None = None
+    ) -> list[models.StatementDetails]:
+        """What else there is to say of some statements: rule, last match, variants; which words of a query they have."""
+        return self._run(calls.statement_details(statement_ids, query_text))
+
+    def list_symbioses(
+        self, statement_ids: Sequence[UUID | str] | None = None, max_count: int = 1000
+    ) -> list[models.Symbiosis]:
+        """The edges between families that the caller sees; with ids, those that touch one of these statements."""
+        return self._run(calls.list_symbioses(statement_ids, max_count))
 
     def wake_up_context(
         self,
@@ -294,6 +309,20 @@ class Graphium:
     def forget_context(self, statement_ids: Sequence[UUID | str]) -> int:
         """Delete statements. Returns how many."""
         return self._run(calls.forget_context(statement_ids))
+
+    def scopes_in_use(self) -> list[models.ScopeInUse]:
+        """The scopes in the audiences of what the caller sees."""
+        return self._run(calls.scopes_in_use())
+
+    def preview_required_scopes(
+        self,
+        kind: TaxonKind | Literal["statement"],
+        ids: Sequence[UUID | str],
+        required_scopes: Sequence[str],
+        cascade: bool = False,
+    ) -> list[models.ScopeEditPreview]:
+        """What `set_many_required_scopes` would change, and who would lose sight of it. Changes nothing."""
+        return self._run(calls.preview_required_scopes(kind, ids, required_scopes, cascade))
 
     def set_required_scopes(
         self,

@@ -170,6 +170,79 @@ class ContextTreeRow:
 
 
 @dataclass(frozen=True, slots=True)
+class StatementDetails:
+    """One row of `statement_details`: what `recall_context` leaves out. Ids of taxa that are hidden are None.
+
+    `variants` is the last-seen hundred of `variant_count`, each a dict with content (None: the statement's own), specimen,
+    source, position, occurred_at, seen_count, last_seen_at. `matched_words` are those of the query that it has.
+    """
+
+    statement_id: UUID
+    family_id: UUID | None
+    genus_id: UUID | None
+    specimen_id: UUID | None
+    rule: str | None
+    exact_only: bool
+    last_accessed_at: datetime | None
+    variant_count: int
+    variants: list[dict[str, Any]]
+    matched_words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Symbiosis:
+    """One row of `list_symbioses`, read from source to target. `touches`: the statements asked about that it touches."""
+
+    symbiosis_id: UUID
+    kind: SymbiosisKind
+    note: str | None
+    created_at: datetime
+    source_family_id: UUID | None
+    source_family: str | None
+    source_genus_id: UUID | None
+    source_genus: str | None
+    source_specimen_id: UUID | None
+    source_specimen: str | None
+    source_statement_id: UUID | None
+    source_content: str | None
+    target_family_id: UUID | None
+    target_family: str | None
+    target_genus_id: UUID | None
+    target_genus: str | None
+    target_specimen_id: UUID | None
+    target_specimen: str | None
+    target_statement_id: UUID | None
+    target_content: str | None
+    touches: tuple[UUID, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeInUse:
+    """One row of `scopes_in_use`: how much of what the caller sees has this scope in its audience."""
+
+    scope: str
+    families: int
+    specimens: int
+    statements: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeEditPreview:
+    """One row of `preview_required_scopes`: rows of one kind and audience that the edit would change.
+
+    Holders of `losing_scopes` that hold no scope of the new audience would lose sight of them; everybody who holds none
+    of those where `losing_everyone`. `losing_principals` is told to admins only.
+    """
+
+    row_kind: Literal["family", "specimen", "statement"]
+    old_scopes: tuple[str, ...]
+    row_count: int
+    losing_scopes: tuple[str, ...]
+    losing_everyone: bool
+    losing_principals: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PreparedQuery:
     """What `prepare_query` read out of a query: the text to embed (known names taken out), who and when it names.
 

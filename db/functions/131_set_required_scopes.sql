@@ -9,6 +9,8 @@
 -- example:
 --   select graphium.set_caller('acme', '{hr}');
 --   select graphium.set_required_scopes('statement', statement_id, '{}') from graphium.recall_context(page_size => 1);
+--   select row_kind, old_scopes, row_count, losing_scopes, losing_everyone
+--     from graphium.preview_required_scopes('statement', array(select statement_id from graphium.recall_context(specimen => 'Ada')), '{hr}');
 --   select graphium.set_many_required_scopes('statement', array(select statement_id from graphium.recall_context(specimen => 'Ada')), '{hr}');
 --   select graphium.set_many_required_scopes('statement', array(select statement_id from graphium.recall_context(specimen => 'Ada')), '{}');
 set local role graphium_owner;
@@ -56,14 +58,11 @@ $family_of$;
 comment on function graphium_private._family_of(uuid, text, uuid) is 'The family of one row that the caller sees; MG007 when it is missing or hidden.';
 revoke all on function graphium_private._family_of(uuid, text, uuid) from public;
 
-create or replace function graphium_private._edit_scopes(p_tenant_id uuid, p_kind text, p_ids uuid[], p_scopes text[], p_cascade boolean, p_argument text) returns int
-  language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
-as $edit_scopes$
+create or replace function graphium_private._checked_edit(p_kind text, p_scopes text[], p_cascade boolean) returns text[]
+  language plpgsql stable parallel unsafe security invoker set search_path = pg_catalog, pg_temp
+as $checked_edit$
 declare
   v_scopes text[] := graphium_private._clean_scopes(p_scopes, 'required_scopes');
-  v_families uuid[];
-  v_rows int;
-  v_changed int := 0;
 begin
   if p_scopes is null then
     perform graphium_private._raise_error('MG008', 'required_scopes must not be NULL', 'Give an array of scopes; ''{}'' opens it to everyone in the tenant.');
@@ -72,7 +71,21 @@ begin
     perform graphium_private._raise_error('MG008', format('kind must be family, specimen or statement, got %s', coalesce(quote_literal(p_kind), 'NULL')), 'A genus follows its family.');
   end if;
   perform graphium_private._require_boolean('cascade', p_cascade);
+  return v_scopes;
+end
+$checked_edit$;
+comment on function graphium_private._checked_edit(text, text[], boolean) is 'The audience as it will be stored; MG008 where an argument of an edit is none.';
+revoke all on function graphium_private._checked_edit(text, text[], boolean) from public;
 
+create or replace function graphium_private._edit_scopes(p_tenant_id uuid, p_kind text, p_ids uuid[], p_scopes text[], p_cascade boolean, p_argument text) returns int
+  language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
+as $edit_scopes$
+declare
+  v_scopes constant text[] := graphium_private._checked_edit(p_kind, p_scopes, p_cascade);
+  v_families uuid[];
+  v_rows int;
+  v_changed int := 0;
+begin
   v_families := graphium_private._families_of(p_tenant_id, p_kind, p_ids, p_argument);
   perform graphium_private._lock_families(p_tenant_id, v_families);
   perform graphium_private._families_of(p_tenant_id, p_kind, p_ids, p_argument); -- still there, now that nobody else can touch them?
@@ -128,3 +141,57 @@ comment on function graphium.set_required_scopes(text, uuid, text[], boolean) is
   'Sets who may see a family, specimen or statement (with cascade: and what the caller sees inside it), and returns how many rows changed.';
 revoke all on function graphium.set_required_scopes(text, uuid, text[], boolean) from public;
 grant execute on function graphium.set_required_scopes(text, uuid, text[], boolean) to graphium_user;
+
+-- What such an edit would do, and refuse, without doing it: for a screen that asks before. One row for each kind of row and each audience
+-- that would change, with how many rows of it the caller sees, and who would lose sight of them: holders of one of losing_scopes that hold no
+-- scope of the new audience; everybody who holds none of those where losing_everyone (it was open). losing_principals, by the names of
+-- their logins, is for an admin: to others that list is empty, as the table of principals is. Writes nothing, and locks nothing: between
+-- this and the edit somebody else may write.
+create or replace function graphium.preview_required_scopes(kind text, ids uuid[], required_scopes text[], cascade boolean = false)
+  returns table (row_kind text, old_scopes text[], row_count bigint, losing_scopes text[], losing_everyone boolean, losing_principals text[])
+  language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning set jit = off
+as $preview_required_scopes$
+#variable_conflict use_column
+declare
+  v_tenant_id constant uuid := graphium_private._require_caller();
+  v_kind constant text collate "C" := lower(kind) collate "C";
+  v_scopes constant text[] := graphium_private._checked_edit(v_kind, required_scopes, cascade);
+  v_families uuid[];
+begin
+  if ids is null then
+    perform graphium_private._raise_error('MG008', 'ids must not be NULL', 'Give an array of ids; ''{}'' changes nothing.');
+  end if;
+  v_families := graphium_private._families_of(v_tenant_id, v_kind, ids, 'ids');
+  perform graphium_private._require_held(v_scopes, 'required_scopes');
+  return query
+  with touched as (
+    select 'family' as row_kind, f.required_scopes from graphium.dh_families f
+     where v_kind = 'family' and f.tenant_id = v_tenant_id and f.id = any (ids)
+    union all
+    select 'specimen', s.required_scopes from graphium.dh_specimens s
+     where (v_kind = 'specimen' or (v_kind = 'family' and cascade)) and s.tenant_id = v_tenant_id and s.family_id = any (v_families)
+       and (v_kind = 'family' or s.id = any (ids))
+    union all
+    select 'statement', s.required_scopes from graphium.kg_statements s
+     where (v_kind = 'statement' or cascade) and s.tenant_id = v_tenant_id and s.family_id = any (v_families)
+       and (v_kind = 'family' or (v_kind = 'specimen' and s.specimen_id = any (ids)) or (v_kind = 'statement' and s.id = any (ids)))
+  ), audiences as (
+    select t.row_kind, t.required_scopes as old_scopes, count(*) as row_count,
+           graphium_private.is_visible(v_scopes, '{}') as is_opened, graphium_private.is_visible(t.required_scopes, '{}') as was_open
+      from touched t where t.required_scopes <> v_scopes
+     group by t.row_kind, t.required_scopes
+  )
+  select a.row_kind, a.old_scopes, a.row_count,
+         case when a.is_opened or a.was_open then '{}' else array(select o from unnest(a.old_scopes) as o where o <> all (v_scopes) order by o collate "C") end,
+         a.was_open and not a.is_opened,
+         array(select p.role_name::text from graphium.principals p
+                where graphium_private.is_visible(a.old_scopes, p.scopes) and not graphium_private.is_visible(v_scopes, p.scopes)
+                order by p.role_name::text collate "C")
+    from audiences a
+   order by array_position('{family,specimen,statement}', a.row_kind), a.old_scopes;
+end
+$preview_required_scopes$;
+comment on function graphium.preview_required_scopes(text, uuid[], text[], boolean) is
+  'What set_many_required_scopes() would change, by kind of row and audience so far, and who would lose sight of it; refuses what that refuses. Writes nothing.';
+revoke all on function graphium.preview_required_scopes(text, uuid[], text[], boolean) from public;
+grant execute on function graphium.preview_required_scopes(text, uuid[], text[], boolean) to graphium_user;

@@ -3,6 +3,7 @@
 -- Filters: NULL is none, '{}' and names that do not exist (or are hidden) match nothing.
 --   Labels that do not exist are refused, and a since that is not before until.
 --   since <= coalesce(occurred_at, created_at) < until.
+--   required_scopes: those whose audience has one of these in it; public stands for all open ones.
 -- Paging is by id: pass the last id of a page as `after` to get the next one. That row may have been deleted meanwhile,
 --   or never have existed; rows that are added later have newer ids and shift nothing. The cost of a page does not
 --   depend on how deep it lies.
@@ -15,8 +16,10 @@
 --     from graphium.recall_context(family => 'performance', specimen => 'Ada', page_size => 20, after => null);
 set local role graphium_owner;
 
+drop function if exists graphium.recall_context(text, text, text, uuid[], text[], text[], timestamptz, timestamptz, int, uuid); -- without required_scopes
+
 create or replace function graphium.recall_context(family text = null, genus text = null, specimen text = null, statement_ids uuid[] = null,
-    memory_types text[] = null, layer_kinds text[] = null, since timestamptz = null, until timestamptz = null, page_size int = 50, after uuid = null)
+    memory_types text[] = null, layer_kinds text[] = null, since timestamptz = null, until timestamptz = null, page_size int = 50, after uuid = null, required_scopes text[] = null)
   returns setof graphium.recalled
   language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning set jit = off set plan_cache_mode = force_generic_plan
 as $recall_context$
@@ -33,7 +36,10 @@ begin
   end if;
 
   v_ids := graphium_private._newest(v_tenant_id, v_taxa.level, v_taxa.ids,
-    graphium_private._write_filter('kg_statements', case when statement_ids is not null then 'statement' end, statement_ids, memory_types collate "C", layer_kinds, since, until),
+    graphium_private._write_filter('kg_statements', case when statement_ids is not null then 'statement' end, statement_ids, memory_types collate "C", layer_kinds, since, until)
+      || case when required_scopes is null then ''
+              when 'public' = any (required_scopes collate "C") then format(' and (r.required_scopes && %L::text[] or cardinality(r.required_scopes) = 0)', required_scopes)
+              else format(' and r.required_scopes && %L::text[]', required_scopes) end,
     after, page_size);
   if graphium_private._has_symbioses(v_tenant_id) then
     v_superseded := graphium_private._superseded(v_tenant_id, v_ids);
@@ -50,7 +56,7 @@ begin
      order by s.id desc;
 end
 $recall_context$;
-comment on function graphium.recall_context(text, text, text, uuid[], text[], text[], timestamptz, timestamptz, int, uuid) is
+comment on function graphium.recall_context(text, text, text, uuid[], text[], text[], timestamptz, timestamptz, int, uuid, text[]) is
   'A page of statements under filters (those of search_context), newest id first; after: the last id of the page before. Superseded statements are marked, not left out. Writes nothing.';
-revoke all on function graphium.recall_context(text, text, text, uuid[], text[], text[], timestamptz, timestamptz, int, uuid) from public;
-grant execute on function graphium.recall_context(text, text, text, uuid[], text[], text[], timestamptz, timestamptz, int, uuid) to graphium_reader;
+revoke all on function graphium.recall_context(text, text, text, uuid[], text[], text[], timestamptz, timestamptz, int, uuid, text[]) from public;
+grant execute on function graphium.recall_context(text, text, text, uuid[], text[], text[], timestamptz, timestamptz, int, uuid, text[]) to graphium_reader;
