@@ -269,7 +269,7 @@ class Graphium:
     def statement_details(
         self, statement_ids: Sequence[UUID | str], query_text: str | None = None
     ) -> list[models.StatementDetails]:
-        """What else there is to say of some statements: rule, last match, variants; which words of a query they have."""
+        """What `recall_context` leaves out: rule, last match, variants; which words of a query they have."""
         return self._run(calls.statement_details(statement_ids, query_text))
 
     def list_symbioses(

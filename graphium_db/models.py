@@ -173,8 +173,9 @@ class ContextTreeRow:
 class StatementDetails:
     """One row of `statement_details`: what `recall_context` leaves out. Ids of taxa that are hidden are None.
 
-    `variants` is the last-seen hundred of `variant_count`, each a dict with content (None: the statement's own), specimen,
-    source, position, occurred_at, seen_count, last_seen_at. `matched_words` are those of the query that it has.
+    `variants` is the last-seen hundred of `variant_count`, each a dict with content (None: the statement's own),
+    specimen, source, position, occurred_at, seen_count, last_seen_at. `matched_words` are those of the query that it
+    has.
     """
 
     statement_id: UUID
@@ -191,7 +192,7 @@ class StatementDetails:
 
 @dataclass(frozen=True, slots=True)
 class Symbiosis:
-    """One row of `list_symbioses`, read from source to target. `touches`: the statements asked about that it touches."""
+    """One row of `list_symbioses`, read from source to target. `touches`: those asked about that it touches."""
 
     symbiosis_id: UUID
     kind: SymbiosisKind

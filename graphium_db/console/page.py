@@ -1,0 +1,176 @@
+"""What pages have in common: a session, a CSRF token, a rendered template, and an answer for every error."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import psycopg
+from psycopg_pool import PoolTimeout
+from starlette.applications import Starlette
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from graphium_db.console.config import Config
+from graphium_db.console.sessions import Session, Sessions
+from graphium_db.console.templating import link
+from graphium_db.errors import (
+    BadArgumentError,
+    GraphiumError,
+    MissingExtraError,
+    NoTenantError,
+    NotFoundError,
+    ScopeNotHeldError,
+    UnknownTenantError,
+)
+
+Handler = Callable[[Request, Session], Awaitable[Response]]
+_log = logging.getLogger("graphium.console")
+
+
+def state(request: Request) -> Any:
+    return cast("Starlette", request.app).state
+
+
+def config(request: Request) -> Config:
+    return cast("Config", state(request).config)
+
+
+def sessions(request: Request) -> Sessions:
+    return cast("Sessions", state(request).sessions)
+
+
+def is_partial(request: Request) -> bool:
+    """Whether htmx asks for a part of the page; for a page of the history it wants all of it."""
+    return request.headers.get("hx-request") == "true" and "hx-history-restore-request" not in request.headers
+
+
+async def render(
+    request: Request, template: str, session: Session | None = None, *, status: int = 200, **values: Any
+) -> Response:
+    """A page. The header's caller is asked of the database each time: it says who one is at this very moment."""
+    caller = None
+    if session is not None and not is_partial(request):
+        caller = await session.memory.caller()
+    id = sessions(request).id_of(request)
+    new_id = id or sessions(request).new_id()
+    html = (
+        state(request)
+        .templates.get_template(template)
+        .render(
+            caller=caller,
+            session=session,
+            may_write=session is not None and session.may_write,
+            csrf=sessions(request).csrf_token(new_id),
+            here=request.url.path,
+            partial=is_partial(request),
+            **values,
+        )
+    )
+    response = HTMLResponse(html, status)
+    if id is None:
+        sessions(request).set_cookie(request, response, new_id)
+    return response
+
+
+async def form_of(request: Request) -> FormData:
+    return await request.form(max_files=0, max_fields=5000)
+
+
+def goto(path: str, **query: Any) -> RedirectResponse:
+    return RedirectResponse(link(path, **query), 303)
+
+
+async def has_csrf(request: Request) -> bool:
+    token = request.headers.get("x-csrf-token") or (await form_of(request)).get("csrf")
+    return sessions(request).is_csrf_token(sessions(request).id_of(request), token)
+
+
+def signed_in(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    """For whoever is logged in; others are sent to the login, and back from there."""
+
+    async def endpoint(request: Request) -> Response:
+        session = await sessions(request).find(request)
+        if session is None:
+            return _to_login(request)
+        if request.method == "POST" and not await has_csrf(request):
+            return await render(request, "error.html", session, status=403, error=Told(
+                "This form is not of your session.", "Nothing was changed. Go back, load the page again, and repeat."
+            ))  # fmt: skip
+        try:
+            return await handler(request, session)
+        except (GraphiumError, psycopg.Error, PoolTimeout) as error:
+            return await failed(request, session, error)
+
+    return endpoint
+
+
+def _to_login(request: Request) -> Response:
+    if is_partial(request):
+        return Response(status_code=401, headers={"hx-redirect": "/login"})
+    back = (
+        request.url.path + (f"?{request.url.query}" if request.url.query else "") if request.method == "GET" else None
+    )
+    return goto("/login", next=back if back != "/" else None)
+
+
+class Told:
+    """An error as a person reads it."""
+
+    def __init__(self, message: str, hint: str | None = None, code: str | None = None, status: int = 400) -> None:
+        self.message, self.hint, self.code, self.status = message, hint, code, status
+
+
+def told(error: Exception) -> Told:
+    if isinstance(error, MissingExtraError):
+        return Told(error.message, error.hint, None, 501)
+    if isinstance(error, GraphiumError):
+        status = {NotFoundError: 404, ScopeNotHeldError: 403, NoTenantError: 403, UnknownTenantError: 403}.get(
+            type(error), 400
+        )
+        return Told(error.message, error.hint, error.sqlstate, status)
+    if isinstance(error, psycopg.Error) and error.sqlstate == "42501":
+        hint = (
+            "This login only reads. An administrator binds it for writing: graphium principal add, without --read-only."
+        )
+        return Told("Not allowed: " + (error.diag.message_primary or "permission denied"), hint, "42501", 403)
+    if isinstance(error, psycopg.Error) and error.sqlstate is not None:
+        return Told(error.diag.message_primary or "The database refused that.", error.diag.message_hint, error.sqlstate)
+    return Told(
+        "The database does not answer.", "Try again in a moment; whoever runs this console sees why.", None, 503
+    )
+
+
+async def failed(request: Request, session: Session, error: Exception) -> Response:
+    what = told(error)
+    if what.status >= 500:
+        _log.error("%s", error)
+    try:
+        return await render(request, "error.html", session, status=what.status, error=what)
+    except (GraphiumError, psycopg.Error, PoolTimeout):  # not even who is asking
+        return await render(request, "error.html", None, status=what.status, error=what)
+
+
+def not_empty(values: list[Any]) -> list[str] | None:
+    """Filters of a form: none chosen is no filter."""
+    chosen = [value for value in values if isinstance(value, str) and value]
+    return chosen or None
+
+
+def text_of(form: FormData, name: str) -> str:
+    value = form.get(name, "")
+    return value.strip() if isinstance(value, str) else ""
+
+
+def whole(value: str | None, least: int, most: int, default: int) -> int:
+    """A number in a URL, kept in its range; what is none is the default."""
+    try:
+        return max(least, min(most, int(value or default)))
+    except ValueError:
+        return default
+
+
+def bad(message: str, hint: str) -> BadArgumentError:
+    return BadArgumentError(message, hint)

@@ -1,0 +1,135 @@
+"""Families, genera, specimens, statements: a URL for every state, a page at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from graphium_db.classification import LAYER_KINDS, MEMORY_TYPES
+from graphium_db.console.cards import cards
+from graphium_db.console.page import goto, not_empty, render, signed_in
+from graphium_db.console.sessions import Session
+from graphium_db.console.taxonomy import Taxon, tree
+
+PAGE = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What a URL of this page says."""
+
+    family: str | None
+    genus: str | None
+    specimen: str | None
+    type: list[str] | None
+    layer: list[str] | None
+    scope: list[str] | None
+    since: str | None
+    until: str | None
+    after: str | None
+
+    @classmethod
+    def of(cls, query: QueryParams) -> Where:
+        def one(name: str) -> str | None:
+            return query.get(name) or None
+
+        def many(name: str) -> list[str] | None:
+            return not_empty(list(query.getlist(name)))
+
+        return cls(
+            one("family"),
+            one("genus"),
+            one("specimen"),
+            many("type"),
+            many("layer"),
+            many("scope"),
+            one("since"),
+            one("until"),
+            one("after"),
+        )
+
+    @property
+    def filters(self) -> dict[str, object]:
+        return {name: getattr(self, name) for name in ("type", "layer", "scope", "since", "until")}
+
+    @property
+    def is_filtered(self) -> bool:
+        return any(self.filters.values())
+
+    @property
+    def state(self) -> dict[str, object]:
+        return {**self.names, **self.filters}
+
+    @property
+    def names(self) -> dict[str, str | None]:
+        return {"family": self.family, "genus": self.genus, "specimen": self.specimen}
+
+
+async def root(_request: Request, _session: Session) -> Response:
+    return goto("/browse")
+
+
+async def browse(request: Request, session: Session) -> Response:
+    where = Where.of(request.query_params)
+    memory = session.memory
+    statements = memory.recall_context(
+        where.family,
+        where.genus,
+        where.specimen,
+        memory_types=where.type,  # type: ignore[arg-type]
+        layer_kinds=where.layer,  # type: ignore[arg-type]
+        required_scopes=where.scope,
+        since=where.since,
+        until=where.until,
+        page_size=PAGE + 1,
+        after=where.after,
+    )
+    rows, scopes, page = await asyncio.gather(memory.context_tree(), memory.scopes_in_use(), statements)
+    root = tree(rows)
+    family, genus, specimen = _path(root, where)
+    missing = next(
+        (
+            (kind, name)
+            for kind, name, found in (
+                ("family", where.family, family),
+                ("genus", where.genus, genus),
+                ("specimen", where.specimen, specimen),
+            )
+            if name is not None and found is None
+        ),
+        None,
+    )
+    here = specimen or genus or family or root
+    has_more = len(page) > PAGE
+    return await render(
+        request,
+        "browse.html",
+        session,
+        status=404 if missing else 200,
+        where=where,
+        root=root,
+        family=family,
+        genus=genus,
+        specimen=specimen,
+        target=here,
+        missing=missing,
+        scopes=scopes,
+        cards=await cards(memory, page[:PAGE]),
+        next_after=page[PAGE - 1].statement_id if has_more else None,
+        types=MEMORY_TYPES,
+        layers=LAYER_KINDS,
+    )
+
+
+def _path(root: Taxon, where: Where) -> tuple[Taxon | None, Taxon | None, Taxon | None]:
+    family = root.named(where.family)
+    genus = family.named(where.genus) if family else None
+    return family, genus, genus.named(where.specimen) if genus else None
+
+
+routes = [Route("/", signed_in(root), methods=["GET"]), Route("/browse", signed_in(browse), methods=["GET"])]

@@ -1,0 +1,34 @@
+"""The taxonomy and its symbioses as a picture."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from graphium_db.console.cards import KINDS
+from graphium_db.console.page import not_empty, render, signed_in
+from graphium_db.console.picture import draw
+from graphium_db.console.sessions import Session
+from graphium_db.console.taxonomy import tree
+
+
+async def graph(request: Request, session: Session) -> Response:
+    families = not_empty(request.query_params.getlist("family"))
+    rows, edges = await asyncio.gather(session.memory.context_tree(), session.memory.list_symbioses())
+    root = tree(rows)
+    return await render(
+        request,
+        "graph.html",
+        session,
+        picture=draw(root, edges, families),
+        edges=edges,
+        families=[family.name for family in root.shown],
+        chosen=families or [],
+        reads={kind: words[0] for kind, words in KINDS.items()},
+    )
+
+
+routes = [Route("/graph", signed_in(graph), methods=["GET"])]

@@ -1,0 +1,157 @@
+"""Who may see a statement, a specimen or a family: chips, and what an edit would do before it does."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Literal, cast
+from uuid import UUID
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from graphium_db.console.cards import is_open, place
+from graphium_db.console.page import Told, form_of, render, signed_in, text_of, told
+from graphium_db.console.sessions import Session
+from graphium_db.console.taxonomy import find, tree
+from graphium_db.errors import GraphiumError, NotFoundError, ScopeNotHeldError
+from graphium_db.models import ScopeEditPreview
+
+Kind = Literal["family", "specimen", "statement"]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is edited."""
+
+    kind: Kind
+    id: UUID
+    name: str
+    path: list[str]
+    scopes: tuple[str, ...]
+    statements: int
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    scopes: list[str]
+    cascade: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    rows: list[ScopeEditPreview]
+    refusal: Told | None
+
+    @property
+    def total(self) -> int:
+        return sum(row.row_count for row in self.rows)
+
+    @property
+    def losing_everyone(self) -> bool:
+        return any(row.losing_everyone for row in self.rows)
+
+    @property
+    def losing_scopes(self) -> list[str]:
+        return sorted({scope for row in self.rows for scope in row.losing_scopes})
+
+    @property
+    def losing_principals(self) -> list[str]:
+        return sorted({name for row in self.rows for name in row.losing_principals})
+
+
+async def show(request: Request, session: Session) -> Response:
+    subject = await _subject(request, session)
+    return await _page(request, session, subject, Edit(list(subject.scopes), False), None)
+
+
+async def preview(request: Request, session: Session) -> Response:
+    subject = await _subject(request, session)
+    edit = _edit(await form_of(request))
+    return await _page(request, session, subject, edit, await _preview(session, subject, edit))
+
+
+async def apply(request: Request, session: Session) -> Response:
+    subject = await _subject(request, session)
+    edit = _edit(await form_of(request))
+    try:
+        changed = await session.memory.set_required_scopes(subject.kind, subject.id, edit.scopes, edit.cascade)
+    except ScopeNotHeldError as error:
+        refused = Preview([], _refusal(error))
+        return await _page(request, session, subject, edit, refused, status=403)
+    return await render(
+        request, "scopes_set.html", session, subject=subject, edit=edit, changed=changed, is_open=is_open(edit.scopes)
+    )
+
+
+async def _preview(session: Session, subject: Subject, edit: Edit) -> Preview:
+    try:
+        rows = await session.memory.preview_required_scopes(subject.kind, [subject.id], edit.scopes, edit.cascade)
+        return Preview(rows, None)
+    except ScopeNotHeldError as error:
+        return Preview([], _refusal(error))
+    except GraphiumError as error:
+        return Preview([], told(error))
+
+
+def _refusal(error: ScopeNotHeldError) -> Told:
+    return Told(
+        "Refused: after this edit you could not see it yourself.",
+        "You hold none of these scopes. Add one that you hold, or leave it open.",
+        error.sqlstate,
+    )
+
+
+async def _subject(request: Request, session: Session) -> Subject:
+    kind, id = cast("Kind", request.path_params["kind"]), request.path_params["id"]
+    if kind == "statement":
+        rows = await session.memory.recall_context(statement_ids=[id], page_size=1)
+        if rows:
+            path = [name for name in (rows[0].family, rows[0].genus, rows[0].specimen) if name]
+            return Subject(kind, id, rows[0].content, path, rows[0].required_scopes, 1, f"/statement/{id}")
+    elif kind in ("family", "specimen"):
+        found = find(tree(await session.memory.context_tree()), kind, id)
+        if found is not None:
+            taxon, path = found
+            url = place(*path) if kind == "family" or len(path) == 3 else "/browse"
+            return Subject(kind, id, str(taxon.name), path, taxon.scopes or (), taxon.statements, url)
+    raise NotFoundError("There is no such thing, or it is hidden from you.", "Its scopes may have been edited.")
+
+
+def _edit(form: FormData) -> Edit:
+    chosen = [value.strip() for value in form.getlist("scope") if isinstance(value, str) and value.strip()]
+    return Edit(list(dict.fromkeys(chosen)), bool(text_of(form, "cascade")))
+
+
+async def _page(
+    request: Request, session: Session, subject: Subject, edit: Edit, preview: Preview | None, status: int = 200
+) -> Response:
+    in_use, caller = await asyncio.gather(session.memory.scopes_in_use(), session.memory.caller())
+    held = set(caller.scopes or ())
+    counts = {row.scope: row.families + row.specimens + row.statements for row in in_use}
+    offered = list(dict.fromkeys([*subject.scopes, *edit.scopes, *sorted(held), *counts]))[:60]
+    return await render(
+        request,
+        "scopes.html",
+        session,
+        status=status,
+        subject=subject,
+        edit=edit,
+        preview=preview,
+        offered=offered,
+        counts=counts,
+        held=held,
+        holds_all=caller.scopes is None,
+        is_open=is_open(edit.scopes),
+        changed=sorted(edit.scopes) != sorted(subject.scopes) or edit.cascade,
+    )
+
+
+routes = [
+    Route("/scopes/{kind}/{id:uuid}", signed_in(show), methods=["GET"]),
+    Route("/scopes/{kind}/{id:uuid}/preview", signed_in(preview), methods=["POST"]),
+    Route("/scopes/{kind}/{id:uuid}", signed_in(apply), methods=["POST"]),
+]

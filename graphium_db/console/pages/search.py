@@ -1,0 +1,74 @@
+"""Search by meaning and by words, and why each hit is there."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from graphium_db.classification import LAYER_KINDS, MEMORY_TYPES
+from graphium_db.console.cards import cards
+from graphium_db.console.page import not_empty, render, signed_in, whole
+from graphium_db.console.sessions import Session
+from graphium_db.models import SearchHit
+
+MODES = ("both", "meaning", "words")
+
+
+async def search(request: Request, session: Session) -> Response:
+    query = request.query_params
+    text = query.get("q", "").strip()[:2000]
+    mode = query.get("by") if query.get("by") in MODES else "both"
+    if session.embedder is None:
+        mode = "words"
+    families = not_empty(query.getlist("family"))
+    types, layers = not_empty(query.getlist("type")), not_empty(query.getlist("layer"))
+    count = whole(query.get("count"), 1, 100, 10)
+    hits = await _search(session, text, str(mode), count, families, types, layers) if text else []
+    made, tree = await asyncio.gather(
+        cards(session.memory, hits, text if mode != "meaning" else None), session.memory.context_tree()
+    )
+    by_id = {hit.statement_id: hit for hit in hits}
+    return await render(
+        request,
+        "search.html",
+        session,
+        q=text,
+        mode=mode,
+        count=count,
+        primary=[made_card for made_card in made if not by_id[made_card.id].is_symbiosis],
+        linked=[made_card for made_card in made if by_id[made_card.id].is_symbiosis],
+        families=sorted({row.family for row in tree if row.family is not None}),
+        chosen={"family": families or [], "type": types or [], "layer": layers or []},
+        types=MEMORY_TYPES,
+        layers=LAYER_KINDS,
+        words_only=session.embedder is None,
+    )
+
+
+async def _search(
+    session: Session,
+    text: str,
+    mode: str,
+    count: int,
+    families: list[str] | None,
+    types: list[str] | None,
+    layers: list[str] | None,
+) -> list[SearchHit]:
+    filters: dict[str, Any] = {"families": families, "memory_types": types, "layer_kinds": layers}
+    if mode == "meaning" and session.embedder is not None:
+        prepared = await session.memory.prepare_query(text)
+        embedder = session.embedder
+        (embedding,) = await asyncio.to_thread(embedder.embed, [prepared.dense_text or text])
+        return await session.memory.search_context(
+            None, count, query_embedding=embedding.vector, embedding_model=embedder.name, **filters
+        )
+    if mode == "words":
+        return await session.memory.search_context(text, count, query_embedding=None, **filters)
+    return await session.memory.search_context(text, count, **filters)
+
+
+routes = [Route("/search", signed_in(search), methods=["GET"])]

@@ -1,0 +1,94 @@
+"""One statement: all there is to say of it; forgetting it; giving it another wording, which is another statement."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from graphium_db.classification import classify
+from graphium_db.console.cards import Card, card
+from graphium_db.console.page import bad, form_of, goto, render, signed_in, text_of
+from graphium_db.console.sessions import Session
+from graphium_db.errors import NotFoundError
+from graphium_db.models import StatementInput
+
+
+async def _card(request: Request, session: Session) -> Card:
+    found = await card(session.memory, request.path_params["id"])
+    if found is None:
+        raise NotFoundError(
+            "There is no such statement, or it is hidden from you.", "It may have been forgotten, or its scopes edited."
+        )
+    return found
+
+
+async def show(request: Request, session: Session) -> Response:
+    return await render(
+        request, "statement.html", session, card=await _card(request, session), said=request.query_params.get("said")
+    )
+
+
+async def ask_to_forget(request: Request, session: Session) -> Response:
+    return await render(request, "forget.html", session, card=await _card(request, session))
+
+
+async def forget(request: Request, session: Session) -> Response:
+    found = await _card(request, session)
+    deleted = await session.memory.forget_context([found.id])
+    return await render(request, "forgotten.html", session, card=found, deleted=deleted)
+
+
+async def ask_for_words(request: Request, session: Session) -> Response:
+    found = await _card(request, session)
+    return await render(request, "reword.html", session, card=found, words=found.statement.content)
+
+
+async def reword(request: Request, session: Session) -> Response:
+    """Forget the old and ingest the new, both or neither: the old one first, for the new may be its duplicate."""
+    found = await _card(request, session)
+    old, words = found.statement, text_of(await form_of(request), "content")
+    if not words or words == old.content:
+        raise bad("The wording is the same, or empty.", "Write the sentence as it should be remembered.")
+    if not found.can_reword:
+        raise bad("You do not see the place of this statement.", "Ask somebody who sees its family and specimen.")
+    assert old.family is not None
+    assert old.genus is not None
+    assert old.specimen is not None
+    new: StatementInput = {"content": words, "required_scopes": list(old.required_scopes), "metadata": old.metadata}
+    if old.occurred_at is not None:
+        new["occurred_at"] = old.occurred_at
+    if old.source is not None:
+        new["source"] = old.source
+        if old.position is not None:
+            new["position"] = old.position
+    if (old.memory_type, old.layer_kind) != _labels(old.content):  # chosen by hand, so kept
+        new["memory_type"], new["layer_kind"] = old.memory_type, old.layer_kind
+    embedder = session.embedder
+    new["embedding"] = None
+    if embedder is not None:  # before the transaction: nothing waits for a model
+        (embedding,) = await asyncio.to_thread(embedder.embed, [words])
+        new["embedding"], new["exact_only"] = embedding.vector, embedding.exact_only
+    async with session.transaction() as memory:
+        await memory.forget_context([found.id])
+        (row,) = await memory.ingest_context(
+            old.family, old.genus, old.specimen, [new], embedding_model=embedder.name if embedder else None
+        )
+    said = "matched" if row.deduplicated else "reworded"
+    return goto(f"/statement/{row.statement_id}", said=said)
+
+
+def _labels(content: str) -> tuple[str, str]:
+    found = classify(content)
+    return found.memory_type, found.layer_kind
+
+
+routes = [
+    Route("/statement/{id:uuid}", signed_in(show), methods=["GET"]),
+    Route("/statement/{id:uuid}/forget", signed_in(ask_to_forget), methods=["GET"]),
+    Route("/statement/{id:uuid}/forget", signed_in(forget), methods=["POST"]),
+    Route("/statement/{id:uuid}/reword", signed_in(ask_for_words), methods=["GET"]),
+    Route("/statement/{id:uuid}/reword", signed_in(reword), methods=["POST"]),
+]

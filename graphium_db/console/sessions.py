@@ -1,0 +1,184 @@
+"""Who is logged in. The cookie holds a signed random id and nothing else; credentials stay in this process."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from itsdangerous import BadSignature, URLSafeSerializer
+from psycopg.conninfo import make_conninfo
+from psycopg_pool import AsyncConnectionPool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from graphium_db.aio import AsyncGraphium
+from graphium_db.console.config import Config
+
+if TYPE_CHECKING:
+    from graphium_db.embedding import Embedder
+
+IDLE = 60 * 60.0
+LONGEST = 12 * 60 * 60.0
+MOST = 200
+
+
+@dataclass(slots=True)
+class Session:
+    """One login: a client with that caller's own credentials."""
+
+    login: str
+    pool: AsyncConnectionPool[Any]
+    tenant: str | None
+    scopes: Sequence[str] | None
+    embedder: Embedder | None
+    memory: AsyncGraphium
+    may_write: bool = False
+    began: float = field(default_factory=time.monotonic)
+    used: float = field(default_factory=time.monotonic)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[AsyncGraphium]:
+        """Calls that hold together or not at all."""
+        async with self.pool.connection() as connection, connection.transaction():
+            yield AsyncGraphium(connection=connection, tenant=self.tenant, scopes=self.scopes, embedder=self.embedder)
+
+    async def close(self) -> None:
+        await self.pool.close()
+
+
+async def open_session(
+    config: Config,
+    embedder: Embedder | None,
+    *,
+    user: str | None = None,
+    password: str | None = None,
+    tenant: str | None = None,
+    scopes: Sequence[str] | None = None,
+) -> Session:
+    """Log in: as a principal by his name and password, else by the server's own login as a tenant with scopes.
+
+    Raises:
+        psycopg.OperationalError: the database does not let him in.
+        GraphiumError: it does, and takes him for nobody.
+    """
+    dsn = config.dsn
+    if user is not None:
+        # An empty password would be looked for in PGPASSWORD and ~/.pgpass, which are the server's own.
+        dsn = make_conninfo(dsn, user=user, password=password or "\x20", application_name="graphium console")
+    await (await psycopg.AsyncConnection.connect(dsn, connect_timeout=5)).close()  # a pool would retry for long
+    pool: AsyncConnectionPool[Any] = AsyncConnectionPool(
+        dsn,
+        min_size=0,
+        max_size=4,
+        max_idle=60,
+        timeout=10,
+        kwargs={"autocommit": True, "prepare_threshold": None, "application_name": "graphium console"},
+        open=False,
+        name="graphium console",
+    )
+    await pool.open()
+    memory = AsyncGraphium(pool=pool, tenant=tenant, scopes=scopes, embedder=embedder)
+    session = Session(user or "this server", pool, tenant, scopes, embedder, memory)
+    try:
+        caller = await memory.caller()
+        session.may_write = await _may_write(memory)
+        if embedder is not None and (embedder.name, embedder.dimensions) != (caller.embedding_model, caller.dimensions):
+            session.embedder = None  # its vectors would be refused: by words alone
+    except BaseException:
+        await session.close()
+        raise
+    return session
+
+
+async def _may_write(memory: AsyncGraphium) -> bool:
+    """Whether buttons that write make sense. The database decides with each call; forgetting nothing asks it."""
+    try:
+        await memory.forget_context([])
+    except psycopg.errors.InsufficientPrivilege:
+        return False
+    except psycopg.errors.ReadOnlySqlTransaction:  # a replica
+        return False
+    return True
+
+
+class Sessions:
+    """All logins of this process, by id."""
+
+    def __init__(self, config: Config) -> None:
+        self._serializer = URLSafeSerializer(config.secret, salt="graphium session")
+        self._key = config.secret.encode()
+        self._open: dict[str, Session] = {}
+        self.cookie = f"graphium_{config.port}"  # cookies know hosts and not ports: two consoles on one machine
+
+    def id_of(self, request: Request) -> str | None:
+        """The id in a request's cookie, when we signed it."""
+        try:
+            value = self._serializer.loads(request.cookies.get(self.cookie, ""))
+        except BadSignature:
+            return None
+        return value if isinstance(value, str) else None
+
+    async def find(self, request: Request) -> Session | None:
+        await self._sweep()
+        session = self._open.get(self.id_of(request) or "")
+        if session is not None:
+            session.used = time.monotonic()
+        return session
+
+    async def start(self, session: Session) -> str:
+        """A new id for a new login, so that nobody can have planted it."""
+        await self._sweep()
+        while len(self._open) >= MOST:
+            oldest = min(self._open, key=lambda id: self._open[id].used)
+            await self._open.pop(oldest).close()
+        id = self.new_id()
+        self._open[id] = session
+        return id
+
+    async def end(self, request: Request) -> None:
+        session = self._open.pop(self.id_of(request) or "", None)
+        if session is not None:
+            await session.close()
+
+    async def end_all(self) -> None:
+        for id in list(self._open):
+            await self._open.pop(id).close()
+
+    async def _sweep(self) -> None:
+        now = time.monotonic()
+        for id, session in list(self._open.items()):
+            if now - session.used > IDLE or now - session.began > LONGEST:
+                self._open.pop(id, None)
+                await session.close()
+
+    @staticmethod
+    def new_id() -> str:
+        return secrets.token_urlsafe(32)
+
+    def set_cookie(self, request: Request, response: Response, id: str) -> None:
+        response.set_cookie(
+            self.cookie,
+            self._serializer.dumps(id),
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+            path="/",
+        )
+
+    def csrf_token(self, id: str) -> str:
+        """What a form of that session's must bring along. Before a login too: else somebody could log others in."""
+        return hmac.new(self._key, b"csrf:" + id.encode(), hashlib.sha256).hexdigest()
+
+    def is_csrf_token(self, id: str | None, token: object) -> bool:
+        return (
+            id is not None
+            and isinstance(token, str)
+            and hmac.compare_digest(self.csrf_token(id).encode(), token.encode("utf-8", "replace"))
+        )

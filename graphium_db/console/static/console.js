@@ -1,0 +1,49 @@
+// What HTML cannot do by itself: copying, a shortcut, the number beside a slider, menus that close. Pages read without it.
+"use strict";
+document.documentElement.classList.add("script");
+
+const say = (text) => { document.getElementById("said").textContent = text; };
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (button) {
+    await navigator.clipboard.writeText(button.dataset.copy);
+    say("Copied");
+    button.classList.add("done");
+    setTimeout(() => button.classList.remove("done"), 1500);
+  }
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (!menu.contains(event.target)) menu.open = false;
+  }
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") {
+    const menu = event.target.closest("details.menu[open]") || document.querySelector("details.menu[open]");
+    if (menu) { menu.open = false; menu.querySelector("summary").focus(); }
+  }
+  const typing = event.target.closest("input, textarea, select, [contenteditable]");
+  if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    event.preventDefault();
+    const box = document.getElementById("q");
+    if (box) box.focus(); else if (document.querySelector("nav.pages")) location.assign("/search");
+  }
+});
+
+document.addEventListener("input", (event) => {
+  if (event.target.type === "range") {
+    const output = document.querySelector(`output[for="${event.target.id}"]`);
+    if (output) output.textContent = event.target.value;
+  }
+});
+
+// htmx shows no answer to an error by itself: the page that it would have been is shown instead.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (event.detail.xhr.status >= 400) {
+    event.detail.shouldSwap = true;
+    event.detail.isError = false;
+    event.detail.selectOverride = "unset";
+  }
+});
+document.addEventListener("htmx:beforeRequest", (event) => { event.detail.target.setAttribute("aria-busy", "true"); });
+document.addEventListener("htmx:sendError", () => say("The console does not answer."));

@@ -1,0 +1,67 @@
+"""Jinja, and the few things that templates may call. Everything is escaped; templates decide nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+_HERE = Path(__file__).resolve().parent
+STATIC = _HERE / "static"
+
+
+def link(path: str, **state: Any) -> str:
+    """A URL of this console: `state` as its query, without what is None or empty."""
+    pairs: list[tuple[str, str]] = []
+    for name, value in state.items():
+        values: Iterable[Any] = value if isinstance(value, (list, tuple)) else (value,)
+        pairs += [(name, str(item)) for item in values if item not in (None, "", False)]
+    return quote(path, safe="/-._~") + (f"?{urlencode(pairs)}" if pairs else "")
+
+
+def when(moment: datetime) -> str:
+    """Date and time in UTC, the seconds left out; the date alone at midnight."""
+    moment = moment.astimezone(timezone.utc)
+    return f"{moment:%Y-%m-%d}" if (moment.hour, moment.minute) == (0, 0) else f"{moment:%Y-%m-%d %H:%M}"
+
+
+def iso(moment: datetime) -> str:
+    return moment.astimezone(timezone.utc).isoformat()
+
+
+def number(value: int) -> str:
+    return f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}") if value >= 10_000 else str(value)
+
+
+def counted(value: int, noun: str, plural: str | None = None) -> str:
+    return f"{number(value)} {noun if value == 1 else plural or noun + 's'}"
+
+
+def percent(value: float | None) -> str:
+    """A cosine or a share, two digits: .83, and 1 for all that rounds to it."""
+    if value is None:
+        return ""
+    text = f"{value:.2f}"
+    return "1.00" if text == "1.00" else text.replace("0.", ".", 1)
+
+
+def initial(text: str) -> str:
+    return text.replace("_", " ")
+
+
+def environment() -> Environment:
+    env = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    env.globals["link"] = link
+    env.filters.update(when=when, iso=iso, number=number, percent=percent, spaced=initial)
+    env.globals["counted"] = counted
+    return env
