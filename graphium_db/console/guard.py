@@ -16,7 +16,7 @@ HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "cache-control": "no-store",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # with none at all, browsers say Origin: null
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "cross-origin-opener-policy": "same-origin",

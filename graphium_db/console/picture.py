@@ -7,7 +7,7 @@ shortest. Symbioses are curves between lines, from side to side.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from graphium_db.console.cards import place
@@ -90,7 +90,7 @@ def draw(root: Taxon, edges: Sequence[Symbiosis], only: Sequence[str] | None = N
         width=2 * MARGIN + columns * WIDTH + (columns - 1) * GUTTER + (GUTTER if columns == 1 else 0),
         height=max(heights) - GAP + MARGIN,
         boxes=boxes,
-        curves=[curve for edge in edges if (curve := _curve(edge, spots)) is not None],
+        curves=_curves(edges, spots),
         vertices=vertices,
         left_out=vertices - drawn,
     )
@@ -137,17 +137,42 @@ def _remember(
                 spots[specimen.id] = (column, box.x, box.y + line.y)
 
 
-def _curve(edge: Symbiosis, spots: dict[UUID, tuple[int, int, int]]) -> Curve | None:
+def _curves(edges: Sequence[Symbiosis], spots: dict[UUID, tuple[int, int, int]]) -> list[Curve]:
+    """Of all edges whose ends are drawn; where several meet they stand a little apart, and so do their names."""
+    curves: list[Curve] = []
+    met: dict[UUID, int] = {}
+    taken: set[tuple[int, int]] = set()
+    for edge in edges:
+        curve = _curve(edge, spots, met)
+        if curve is None:
+            continue
+        y = curve.label_y
+        while (curve.label_x // 60, y // 15) in taken:
+            y += 15
+        taken.add((curve.label_x // 60, y // 15))
+        curves.append(replace(curve, label_y=y))
+    return curves
+
+
+def _apart(met: dict[UUID, int], id: UUID) -> int:
+    """0, 5, -5, 10, -10 for the first, second, third … edge that ends here."""
+    n = met[id] = met.get(id, -1) + 1
+    return (5 if n % 2 else -5) * ((n + 1) // 2) if n < 5 else 0
+
+
+def _curve(edge: Symbiosis, spots: dict[UUID, tuple[int, int, int]], met: dict[UUID, int]) -> Curve | None:
     ends = []
     for ids in (
         (edge.source_specimen_id, edge.source_genus_id, edge.source_family_id),
         (edge.target_specimen_id, edge.target_genus_id, edge.target_family_id),
     ):
-        spot = next((spots[id] for id in ids if id in spots), None)
-        if spot is None:
+        end = next((id for id in ids if id in spots), None)
+        if end is None:
             return None
-        ends.append(spot)
-    (from_column, from_x, from_y), (to_column, to_x, to_y) = ends
+        ends.append(end)
+    (from_column, from_x, from_y), (to_column, to_x, to_y) = (
+        (column, x, y + _apart(met, end)) for end in ends for column, x, y in (spots[end],)
+    )
     if from_column == to_column:  # both go out to the right, or from the last column to the left
         side = -1 if from_column == COLUMNS - 1 else 1
         start_x = from_x + (WIDTH if side > 0 else 0)
