@@ -141,15 +141,15 @@ def _curves(edges: Sequence[Symbiosis], spots: dict[UUID, tuple[int, int, int]])
     """Of all edges whose ends are drawn; where several meet they stand a little apart, and so do their names."""
     curves: list[Curve] = []
     met: dict[UUID, int] = {}
-    taken: set[tuple[int, int]] = set()
+    taken: list[tuple[int, int]] = []
     for edge in edges:
         curve = _curve(edge, spots, met)
         if curve is None:
             continue
         y = curve.label_y
-        while (curve.label_x // 60, y // 15) in taken:
-            y += 15
-        taken.add((curve.label_x // 60, y // 15))
+        while any(abs(curve.label_x - x) < 70 and abs(y - other) < 14 for x, other in taken):
+            y += 14
+        taken.append((curve.label_x, y))
         curves.append(replace(curve, label_y=y))
     return curves
 

@@ -21,6 +21,7 @@ NEIGHBOURS = {
     ("client", "inputs"),
     ("aio", "inputs"),
     ("aio", "client"),
+    ("cli", "console"),
 }
 
 

@@ -1,0 +1,226 @@
+"""Point 1: who one is, and that nobody else changes anything in his name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from graphium_db.console import Allowed, Config
+from graphium_db.console.config import read_allowed
+from graphium_db.errors import BadArgumentError
+from tests.console.conftest import KEY, Filled, Visitor, text_of
+
+Visit = Callable[..., Visitor]
+
+
+def test_without_a_login_every_page_leads_to_it_and_back(visit: Visit) -> None:
+    visitor = visit(look_in=False)
+    for path in ("/", "/browse", "/search", "/ingest", "/wake-up", "/graph"):
+        response = visitor.client.get(path, follow_redirects=False)
+        assert (response.status_code, response.headers["location"].split("?")[0]) == (303, "/login"), path
+    response = visitor.client.get("/browse?family=people&type=fact", follow_redirects=False)
+    assert response.headers["location"] == "/login?next=%2Fbrowse%3Ffamily%3Dpeople%26type%3Dfact"
+    visitor.get("/login")
+    assert 'name="family" value="people"' in visitor.post(
+        "/login", **{"as": "tenant", "tenant": "0", "key": KEY, "next": "/browse?family=people"}
+    )
+
+
+@pytest.mark.parametrize("next", ["//evil.example/", "/\\evil.example", "https://evil.example/"])
+def test_a_login_leads_to_no_other_site(visit: Visit, next: str) -> None:
+    visitor = visit(look_in=False)
+    visitor.get("/login")
+    data = {"csrf": visitor.csrf, "as": "tenant", "tenant": "0", "key": KEY, "next": next}
+    assert visitor.client.post("/login", data=data, follow_redirects=False).headers["location"] == "/browse"
+
+
+def test_a_tenant_is_looked_at_with_the_key_and_the_scopes_that_were_chosen(visit: Visit, filled: Filled) -> None:
+    page = visit("hr").get("/browse")
+    assert "six percent" in page
+    assert "court" not in page
+    header = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.split('class="who"')[1].split("</header>")[0]))
+    assert f"Tenant {filled.tenant} Role app Scopes hr" in header
+    assert "legal" not in header
+
+
+def test_scopes_that_are_not_allowed_cannot_be_chosen(visit: Visit) -> None:
+    visitor = visit("hr", "board")
+    assert "board" not in visitor.get("/browse").split("</header>")[0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"tenant": "0", "key": "wrong"}, "The access key is wrong."),
+        ({"tenant": "0", "key": ""}, "The access key is wrong."),
+        ({"tenant": "7", "key": KEY}, "Choose a tenant."),
+        ({"tenant": "1", "key": KEY}, 'tenant: no tenant "nobody\'s tenant" for this caller'),
+    ],
+)
+def test_who_may_not_look_in_is_told_and_stays_outside(visit: Visit, fields: dict[str, str], said: str) -> None:
+    visitor = visit(look_in=False)
+    visitor.get("/login")
+    assert said in text_of(visitor.post("/login", status=403, **{"as": "tenant", **fields}))
+    assert visitor.client.get("/browse", follow_redirects=False).status_code == 303
+
+
+def test_a_principal_logs_in_with_his_own_credentials(visit: Visit, filled: Filled) -> None:
+    visitor = visit(look_in=False)
+    visitor.get("/login")
+    cluster = filled.db.cluster
+    fields = {"as": "principal", "user": cluster.role(filled.principal), "password": cluster.password}
+    page = visitor.post("/login", **fields)
+    assert "principal" in page.split("</header>")[0]
+    assert "six percent" in page  # he holds hr
+    assert "court" not in page
+    assert cluster.password not in str(visitor.client.cookies)
+
+
+def test_a_login_that_is_nobody_is_refused(visit: Visit, filled: Filled) -> None:
+    visitor = visit(look_in=False)
+    for user in ("no such login", filled.db.cluster.role(filled.db.login())):
+        visitor.get("/login")
+        page = visitor.post(
+            "/login", status=403, **{"as": "principal", "user": user, "password": filled.db.cluster.password}
+        )
+        assert "Name or password is wrong." in text_of(page), user
+
+
+def test_a_reader_has_no_buttons_that_write_and_is_refused_without_them(visit: Visit, filled: Filled) -> None:
+    visitor = visit(look_in=False)
+    visitor.get("/login")
+    visitor.post(
+        "/login",
+        **{"as": "principal", "user": filled.db.cluster.role(filled.reader), "password": filled.db.cluster.password},
+    )
+    page = visitor.get("/browse")
+    assert "reads only" in page
+    assert not re.search(r'href="/ingest|/forget"|/scopes/', page)
+    said = text_of(visitor.post(f"/statement/{filled.ids['written']}/forget", status=403))
+    assert "permission denied for function forget_context" in said
+    assert "This login only reads." in said
+    assert "Aisha prefers written feedback." in filled.contents()
+
+
+def test_the_cookie_is_signed_http_only_and_of_this_site_alone(visit: Visit) -> None:
+    visitor = visit(look_in=False)
+    response = visitor.client.get("/login")
+    cookie = response.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert "Secure" not in cookie  # http here; https there:
+    assert "Secure" in visit(look_in=False).client.get("https://testserver/login").headers["set-cookie"]
+    visitor = visit()
+    (name,) = visitor.client.cookies
+    good = visitor.client.cookies[name]
+    forged = good[:-2] + ("AA" if good[-2:] != "AA" else "BB")
+    other = visit(look_in=False)
+    other.client.cookies.set(name, forged)
+    assert other.client.get("/browse", follow_redirects=False).status_code == 303
+    other.client.cookies.set(name, good)
+    assert other.client.get("/browse", follow_redirects=False).status_code == 200  # it was the signature
+
+
+def test_a_login_makes_a_new_session_and_a_logout_ends_it(visit: Visit) -> None:
+    visitor = visit(look_in=False)
+    visitor.get("/login")
+    planted = dict(visitor.client.cookies)
+    visitor.look_in()
+    (name,) = visitor.client.cookies
+    assert visitor.client.cookies[name] != planted[name]
+    held = visitor.client.cookies[name]
+    visitor.get("/browse")
+    visitor.post("/logout")
+    again = visit(look_in=False)
+    again.client.cookies.set(name, held)
+    assert again.client.get("/browse", follow_redirects=False).status_code == 303
+
+
+@pytest.mark.parametrize("token", [None, "", "0" * 64, "ü"])
+def test_no_change_without_the_sessions_own_token(visit: Visit, filled: Filled, token: str | None) -> None:
+    visitor = visit("hr")
+    id = filled.ids["written"]
+    data = {"content": "x", "scope": "hr", "line": "1", "content-1": "New."} | (
+        {} if token is None else {"csrf": token}
+    )
+    for path in (
+        f"/statement/{id}/forget",
+        f"/statement/{id}/reword",
+        f"/scopes/statement/{id}",
+        f"/scopes/statement/{id}/preview",
+        "/ingest",
+        "/ingest/preview",
+    ):
+        assert visitor.client.post(path, data=data).status_code == 403, path
+    assert "Aisha prefers written feedback." in filled.contents()
+    other = visit("hr")
+    other.get("/browse")
+    assert visitor.client.post(f"/statement/{id}/forget", data={"csrf": other.csrf}).status_code == 403
+    visitor.get("/browse")
+    assert visitor.client.post(f"/statement/{id}/forget", data={"csrf": visitor.csrf}).status_code == 200
+    assert "Aisha prefers written feedback." not in filled.contents()
+
+
+@pytest.mark.parametrize(
+    "headers", [{"origin": "http://evil.example"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}]
+)  # fmt: skip
+def test_no_change_from_another_site(visit: Visit, filled: Filled, headers: dict[str, str]) -> None:
+    visitor = visit()
+    visitor.get("/browse")
+    path = f"/statement/{filled.ids['written']}/forget"
+    assert visitor.client.post(path, data={"csrf": visitor.csrf}, headers=headers).status_code == 403
+    assert "Aisha prefers written feedback." in filled.contents()
+
+
+def test_it_answers_to_its_own_names_only(visit: Visit) -> None:
+    client = visit(look_in=False).client
+    for host in ("evil.example", "127.0.0.1.evil.example", "", "[", "testserver@evil.example"):
+        assert client.get("/login", headers={"host": host}).status_code == 421, host
+    for host in ("127.0.0.1:8321", "localhost", "[::1]:8321", "testserver"):
+        assert client.get("/login", headers={"host": host}).status_code == 200, host
+
+
+def test_every_answer_is_uncached_and_runs_nothing_that_is_not_ours(visit: Visit) -> None:
+    visitor = visit()
+    for path in ("/browse", "/login", "/static/console.css", "/nothing/here", "/browse?since=never"):
+        headers = visitor.client.get(path).headers
+        assert headers["cache-control"] == "no-store", path
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'; "), path
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_body_has_an_end(visit: Visit) -> None:
+    visitor = visit()
+    visitor.get("/ingest")
+    assert (
+        visitor.client.post("/ingest/preview", data={"csrf": visitor.csrf, "text": "x" * 2_100_000}).status_code == 413
+    )
+
+
+def test_what_may_be_chosen_comes_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "allow.toml"
+    file.write_text('[[allow]]\ntenant = "acme"\nscopes = ["hr", "a, b"]\n[[allow]]\ntenant = "größer"\n')
+    assert read_allowed(file) == (Allowed("acme", ("hr", "a, b")), Allowed("größer", ()))
+    for wrong in (
+        "",
+        "allow = 1",
+        '[[allow]]\nscopes = ["hr"]',
+        '[[allow]]\ntenant = "a"\nscope = ["hr"]',
+        "[[",
+        '[[allow]]\ntenant = "a"\nscopes = "hr"',
+    ):
+        file.write_text(wrong)
+        with pytest.raises(BadArgumentError, match=r"^allow: "):
+            read_allowed(file)
+
+
+def test_keys_and_secrets_are_new_each_time() -> None:
+    one, two = Config("dbname=x"), Config("dbname=x")
+    assert len({one.access_key, two.access_key, one.secret, two.secret}) == 4
+    assert "0.0.0.0" not in Config("dbname=x", host="0.0.0.0").host_names

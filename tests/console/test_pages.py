@@ -1,0 +1,307 @@
+"""Points 2 to 7, as the server sees them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from graphium_db import Graphium
+from tests.client.embedders import WordEmbedder
+from tests.console.conftest import HEBREW, HOSTILE, LONG, Filled, Visitor, text_of
+
+Visit = Callable[..., Visitor]
+
+
+def contents(page: str) -> list[str]:
+    """What the cards of a page say, in order."""
+    import html
+
+    return [html.unescape(text) for text in re.findall(r'<p class="content" dir="auto">([^<]*)</p>', page)]
+
+
+def test_families_lead_to_genera_specimens_and_statements_with_counts(visit: Visit) -> None:
+    visitor = visit("hr")
+    page = visitor.get("/browse")
+    assert "people 5" in text_of(page)  # of six, `court` is hidden
+    for path in ("/browse?family=people", "/browse?family=people&amp;genus=team"):
+        assert f'href="{path}"' in page
+    page = visitor.get("/browse", family="people", genus="team", specimen="Aisha")
+    assert "Context people team Aisha" in text_of(page)
+    assert contents(page) == [HEBREW, LONG, HOSTILE, "The raise is six percent.", "Aisha prefers written feedback."]
+    assert "people 4" in text_of(visit().get("/browse"))
+
+
+def test_a_hundred_statements_come_a_page_at_a_time(visit: Visit, filled: Filled) -> None:
+    with filled.memory() as memory:
+        memory.ingest_context("many", "g", "s", [{"content": f"Number {n}.", "embedding": None} for n in range(1, 101)])
+    visitor = visit()
+    page = visitor.get("/browse", family="many")
+    seen = contents(page)
+    while more := re.search(r'class="more"><a class="button" href="([^"]+)"', page):
+        page = visitor.get(more[1].replace("&amp;", "&"))
+        seen += contents(page)
+    assert seen == [f"Number {n}." for n in range(100, 0, -1)]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("type=decision", ["We decided to launch the ferry app in June."]),
+        ("type=decision&type=preference", ["We decided to launch the ferry app in June.", "Aisha prefers written feedback."]),
+        ("layer=preloaded", ["Aisha prefers written feedback."]),
+        ("scope=hr", ["The raise is six percent."]),
+        ("scope=public&family=wishes", ["The ferry app starts in April."]),
+        ("until=2020-01-01", []),
+        ("since=2020-01-01&family=plans", ["We decided to launch the ferry app in June."]),
+        ("family=plans&type=advice", []),
+    ],
+)  # fmt: skip
+def test_filters(visit: Visit, query: str, expected: list[str]) -> None:
+    page = visit("hr").get(f"/browse?{query}")
+    assert contents(page) == expected
+    assert ("No statement passes these filters." in page) == (expected == [])
+
+
+def test_a_time_that_is_none_is_refused_in_words(visit: Visit) -> None:
+    assert "since must be a point in time" in text_of(visit().get("/browse", status=400, since="never"))
+
+
+def test_what_is_hidden_and_what_is_missing_are_told_alike(visit: Visit, filled: Filled) -> None:
+    with filled.memory("legal") as memory:
+        memory.ingest_context("secret", "g", "s", ["Hidden."], ["legal"])
+    visitor = visit("hr")
+    pages = [visitor.get("/browse", status=404, family=name).replace(name, "?") for name in ("secret", "absent")]
+    assert pages[0] == pages[1]
+    hidden, absent = filled.ids["court"], "01a22c30-0000-7000-8000-000000000000"
+    for path in ("/statement/{}", "/statement/{}/forget", "/statement/{}/reword", "/scopes/statement/{}"):
+        said = [text_of(visitor.get(path.format(id), status=404)) for id in (hidden, absent)]
+        assert said[0] == said[1], path
+
+
+def test_a_card_tells_all_that_there_is_to_tell(visit: Visit, filled: Filled) -> None:
+    said = text_of(visit().get(f"/statement/{filled.ids['written']}"))
+    for part in ("preference", "preloaded", "open", "people › team › Aisha", "in kick-off #1", "Matched 1 ×, last 2", "Rule preference.", "1 variant folded in", "Aisha prefers written feedback!", "1 time, last 2", "is related to plans", "she leads it", "Content cannot be edited: forget and ingest again."):  # fmt: skip
+        assert part in said, part
+    assert "superseded" in text_of(visit().get(f"/statement/{filled.ids['old']}"))
+    assert "is superseded by We decided to launch" in text_of(visit().get(f"/statement/{filled.ids['old']}"))
+    assert "supersedes The ferry app starts in April." in text_of(visit().get(f"/statement/{filled.ids['june']}"))
+
+
+def test_hostile_text_is_text_everywhere(visit: Visit, filled: Filled) -> None:
+    with filled.memory() as memory:
+        memory.ingest_context(
+            HOSTILE[:90], HOSTILE[:90], HOSTILE[:90], [{"content": HOSTILE, "source": HOSTILE, "embedding": None}]
+        )
+    visitor = visit()
+    for path, query in (
+        ("/browse", {}),
+        ("/browse", {"family": HOSTILE[:90]}),
+        ("/browse", {"family": "<script>alert(1)</script>"}),
+        ("/search", {"q": HOSTILE}),
+        ("/graph", {}),
+        ("/wake-up", {"family": HOSTILE}),
+        ("/ingest", {"family": HOSTILE}),
+        (f"/statement/{filled.ids['hostile']}", {}),
+        (f"/statement/{filled.ids['hostile']}/forget", {}),
+        (f"/statement/{filled.ids['hostile']}/reword", {}),
+    ):
+        page = visitor.client.get(path, params=query).text
+        assert "<script>" not in page, path
+        assert "onclick=x>" not in page.replace("onclick=x&gt;", ""), path
+        assert re.findall(r"<script[^>]*>", page) == [
+            '<script src="/static/htmx.min.js" defer>',
+            '<script src="/static/console.js" defer>',
+        ], path
+
+
+def test_forgetting_asks_first_and_says_what_goes(visit: Visit, filled: Filled) -> None:
+    visitor = visit()
+    id = filled.ids["written"]
+    said = text_of(visitor.get(f"/statement/{id}/forget"))
+    assert "people › team › Aisha" in said
+    assert "1 variant that was folded into it: “ Aisha prefers written feedback! ”" in said
+    assert "Aisha prefers written feedback." in filled.contents()  # asked, not done
+    assert "Forgotten" in visitor.post(f"/statement/{id}/forget")
+    assert "Aisha prefers written feedback." not in filled.contents()
+    assert "There is no such statement" in visitor.post(f"/statement/{id}/forget", status=404)
+
+
+def test_another_wording_replaces_the_statement_in_its_place(visit: Visit, filled: Filled) -> None:
+    visitor = visit("hr")
+    visitor.get(f"/statement/{filled.ids['raise']}/reword")
+    said = text_of(visitor.post(f"/statement/{filled.ids['raise']}/reword", content="The raise is seven percent."))
+    assert "Saved in its new wording." in said
+    assert "people › team › Aisha" in said
+    assert filled.contents("hr") - filled.contents() == {"The raise is seven percent."}  # for the same scopes
+    with filled.memory("hr") as memory:
+        (row,) = memory.recall_context(required_scopes=["hr"])
+        assert (row.source, row.position) == ("kick-off", 3)
+    # The same words in another case are a duplicate, were the old one not forgotten first:
+    visitor.get(f"/statement/{row.statement_id}/reword")
+    assert "Saved in its new" in visitor.post(
+        f"/statement/{row.statement_id}/reword", content="The raise is SEVEN percent!"
+    )
+    # and what is known already stays one statement:
+    said = text_of(visitor.post(f"/statement/{filled.ids['hebrew']}/reword", content="Aisha prefers written feedback"))
+    assert "Dedup: matched existing statement" in said
+    assert HEBREW not in filled.contents()
+
+
+def test_a_new_wording_that_is_refused_leaves_the_old_one(visit: Visit, filled: Filled) -> None:
+    visitor = visit()
+    visitor.get(f"/statement/{filled.ids['written']}/reword")
+    for content in ("", "Aisha prefers written feedback.", "a\x00b"):
+        visitor.post(f"/statement/{filled.ids['written']}/reword", status=400, content=content)
+        assert "Aisha prefers written feedback." in filled.contents()
+
+
+def test_search_says_why_each_hit_is_there(visit: Visit) -> None:
+    visitor = visit("hr")
+    page = visitor.get("/search", q="written feedback", by="words")
+    assert contents(page)[0] == "Aisha prefers written feedback."
+    assert "<mark>written</mark><mark>feedback</mark>" in page
+    assert "<meter" not in page  # nobody asked for the meaning
+    page = visitor.get("/search", q="written feedback", by="meaning", count="10")
+    # two of the four words: a cosine of 2 / (√2 · √4)
+    assert re.search(r'value="0\.70\d+" aria-label="Similarity"', page)
+    assert "<mark>" not in page
+    assert "court" not in page
+    assert "six percent" not in visit().get("/search", q="raise percent")
+
+
+def test_symbiosis_hits_stand_apart(visit: Visit) -> None:
+    page = visit().get("/search", q="written feedback", by="words")
+    primary, along = page.split('class="along"')
+    assert "Aisha prefers written feedback." in primary
+    assert contents(along) == ["We decided to launch the ferry app in June."]
+    assert "related to" in text_of(along)
+
+
+def test_an_empty_search_and_one_without_hits_say_what_to_do(visit: Visit) -> None:
+    assert "What do the agents know about" in visit().get("/search")
+    assert "Nothing found for" in visit().get("/search", q="zzz", by="words")
+
+
+def test_text_is_previewed_then_saved_and_what_is_known_has_the_pill(visit: Visit, filled: Filled) -> None:
+    visitor = visit("hr")
+    visitor.get("/ingest")
+    place = {"family": "people", "genus": "team", "specimen": "Aisha"}
+    text = "We decided to move. Aisha prefers written feedback. Aisha likes tea."
+    before = filled.contents()
+    page = visitor.post("/ingest/preview", text=text, mode="text", **place)
+    assert "3 statements for" in text_of(page)
+    assert "decision.chosen" in page
+    assert filled.contents() == before  # nothing is saved yet
+    fields = {
+        f"content-{n}": s
+        for n, s in enumerate(["We decided to move.", "Aisha prefers written feedback.", "Aisha likes tea."], 1)
+    }
+    page = visitor.post("/ingest", **place, **fields, line=["1", "2"], **{"type-1": "event", "type-2": "preference"})
+    said = text_of(page)
+    assert "1 saved, 1 known already" in said
+    assert "Dedup: matched existing statement see the statement similarity 1.0000" in said
+    assert f'href="/statement/{filled.ids["written"]}"' in page
+    assert filled.contents() - before == {"We decided to move."}
+    with filled.memory() as memory:
+        (row,) = memory.recall_context(memory_types=["event"])
+        assert row.content == "We decided to move."  # its type as it was set by hand
+
+
+def test_lines_are_taken_as_they_are_and_scopes_hold(visit: Visit, filled: Filled) -> None:
+    visitor = visit("hr")
+    visitor.get("/ingest")
+    page = visitor.post(
+        "/ingest/preview",
+        text="One. Two.\n\n Three \n",
+        mode="lines",
+        family="f",
+        genus="g",
+        specimen="s",
+        scope=["hr", ""],
+    )
+    assert re.findall(r'<td class="content" dir="auto">([^<]*)', page) == ["One. Two.", "Three"]
+    visitor.post(
+        "/ingest",
+        **{"family": "f", "genus": "g", "specimen": "s", "scope": ["hr"], "line": ["1"], "content-1": "Three"},
+    )
+    assert "Three" in filled.contents("hr") - filled.contents()
+
+
+def test_an_ingest_that_is_refused_keeps_what_was_typed(visit: Visit) -> None:
+    visitor = visit()
+    visitor.get("/ingest")
+    page = visitor.post("/ingest/preview", status=400, text="Kept.", mode="text", family="f", genus="", specimen="s")
+    assert "genus is missing" in text_of(page)
+    assert "Kept.</textarea>" in page
+    fields = {
+        "family": "f",
+        "genus": "g",
+        "specimen": "s",
+        "scope": ["legal"],
+        "line": ["1"],
+        "content-1": "x",
+        "text": "Kept.",
+    }
+    page = visitor.post("/ingest", status=403, **fields)
+    assert "MG006" in page
+    assert "Kept.</textarea>" in page
+
+
+def test_an_edit_of_scopes_is_previewed_and_refused_where_the_caller_would_lose_sight(
+    visit: Visit, filled: Filled
+) -> None:
+    visitor = visit("hr")
+    page = visitor.get("/browse", family="people", genus="team", specimen="Aisha")
+    path = re.search(r'href="(/scopes/specimen/[^"]+)"', page)[1]  # type: ignore[index]
+    visitor.get(path)
+    said = text_of(visitor.post(f"{path}/preview", scope=["hr"], cascade="1"))
+    assert "5 rows would change" in said  # Aisha, and what is open; the raise is for hr already, the court is hidden
+    assert "Everyone in the tenant who holds none of hr would lose sight" in said
+    assert "1 specimen open hr everyone without hr" in said
+    assert "4 statements open hr everyone without hr" in said
+    assert filled.contents() & {HEBREW}  # nothing changed yet
+    for step in ("/preview", ""):
+        said = text_of(visitor.post(path + step, status=403 if not step else 200, scope=["legal"]))
+        assert "Refused: after this edit you could not see it yourself." in said
+    assert "5 rows changed" in visitor.post(path, scope=["hr"], cascade="1")
+    assert not filled.contents() & {HEBREW}
+    assert filled.contents("legal") >= {"The lawsuit goes to court."}  # as it was
+
+
+def test_opening_up_says_that_nobody_loses_sight(visit: Visit, filled: Filled) -> None:
+    visitor = visit("hr")
+    path = f"/scopes/statement/{filled.ids['raise']}"
+    visitor.get(path)
+    assert "Nobody would lose sight of anything. Everyone in the tenant would see all of it." in text_of(
+        visitor.post(f"{path}/preview")
+    )
+    assert "That is how it is already." in text_of(visitor.post(f"{path}/preview", scope="hr"))
+
+
+def test_wake_up_keeps_to_the_budget(visit: Visit) -> None:
+    page = visit().get("/wake-up", budget="50")
+    assert contents(re.sub(r"<a [^>]+>|</a>", "", page)) == ["Aisha prefers written feedback."]
+    assert "8 of 50 tokens, 1 statement" in text_of(page)  # 31 characters / 4, rounded up
+    assert "50 tokens" in text_of(visit().get("/wake-up", budget="-7"))
+
+
+def test_the_graph_is_a_picture_with_links(visit: Visit) -> None:
+    page = visit().get("/graph")
+    svg = page.split('<svg class="graph"')[1].split("</svg>")[0]
+    for url in ("family=people", "family=people&amp;genus=team", "family=people&amp;genus=team&amp;specimen=Aisha"):
+        assert f'href="/browse?{url}"' in svg
+    assert svg.count('class="curve k-related_to"') == 1
+    assert svg.count('class="curve k-supersedes"') == 1
+    assert "plans related to people › team › Aisha: she leads it" in svg
+
+
+def test_an_admin_is_told_which_logins_would_lose_sight(filled: Filled) -> None:
+    with Graphium(filled.db.dsn("admin"), tenant=filled.tenant, embedder=WordEmbedder()) as admin:
+        (row,) = admin.preview_required_scopes("statement", [filled.ids["written"]], ["hr"])
+        assert row.losing_principals == (filled.db.cluster.role(filled.reader),)  # the other one holds hr
+        assert (row.row_kind, row.old_scopes, row.row_count, row.losing_everyone) == ("statement", (), 1, True)
+    with filled.memory("hr") as memory:
+        (row,) = memory.preview_required_scopes("statement", [filled.ids["written"]], ["hr"])
+        assert row.losing_principals == ()
