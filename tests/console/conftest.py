@@ -101,7 +101,7 @@ class Visitor:
     csrf: str = ""
 
     def get(self, path: str, status: int = 200, **query: Any) -> str:
-        response = self.client.get(path, params=query)
+        response = self.client.get(path, params=query or None)
         assert response.status_code == status, (response.status_code, text_of(response.text)[-2000:])
         self.csrf = (re.findall(r'name="csrf" value="(\w+)"', response.text) or [self.csrf])[-1]
         return response.text

@@ -1,0 +1,218 @@
+"""In a real browser: each numbered point, hostile content, two callers side by side, and people who cannot see or point."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from tests.console.browser import Browser, free_port, listening, require_browser
+from tests.console.conftest import HEBREW, HOSTILE, KEY, LONG, Filled, config, fill
+from tests.support.databases import Database
+
+Open = Callable[..., Browser]
+
+
+@pytest.fixture(scope="module")
+def filled(db: Database) -> Filled:
+    slug = f"harbour {secrets.token_hex(3)}"
+    db.connect("admin").execute("select graphium.create_tenant(slug => %s)", [slug])
+    return fill(db, slug)
+
+
+@pytest.fixture(scope="module")
+def address(filled: Filled) -> Iterator[str]:
+    require_browser()
+    with listening(config(filled, port=free_port())) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser(address: str) -> Iterator[Browser]:
+    """Of one who holds hr."""
+    browser = Browser(address)
+    yield browser.look_in(KEY, "hr")
+    browser.close()
+
+
+@pytest.fixture
+def open_browser(address: str) -> Iterator[Open]:
+    opened: list[Browser] = []
+
+    def open_browser(*scopes: str, **settings: object) -> Browser:
+        opened.append(Browser(address, **settings))  # type: ignore[arg-type]
+        return opened[-1].look_in(KEY, *scopes)
+
+    yield open_browser
+    for browser in opened:
+        browser.close()
+
+
+def test_two_callers_side_by_side(browser: Browser, open_browser: Open) -> None:
+    other = open_browser("legal")
+    mine, theirs = (b.go("/browse?family=people").texts(".card .content") for b in (browser, other))
+    assert "The raise is six percent." in mine
+    assert "The lawsuit goes to court." not in mine
+    assert "The lawsuit goes to court." in theirs
+    assert "The raise is six percent." not in theirs
+    assert set(mine) & set(theirs) == {HEBREW, LONG, HOSTILE, "Aisha prefers written feedback."}
+    assert (browser.one(".who").text.split()[-3], other.one(".who").text.split()[-3]) == ("hr", "legal")
+
+
+def test_browsing_down_and_filtering_keeps_a_url_for_every_state(browser: Browser, filled: Filled) -> None:
+    browser.go("/browse").one(".overview th a").click()
+    browser.until(lambda: browser.one("h1").text == "people")
+    browser.one("input[name='type'][value='preference'] + span").click()
+    browser.until(lambda: browser.texts(".card .content") == ["Aisha prefers written feedback."])
+    assert "type=preference" in browser.driver.current_url
+    browser.driver.refresh()
+    assert browser.texts(".card .content") == ["Aisha prefers written feedback."]
+    browser.driver.back()
+    browser.until(lambda: len(browser.all(".card")) == 5)
+
+
+def test_load_more_adds_to_the_page(browser: Browser, filled: Filled) -> None:
+    with filled.memory() as memory:
+        memory.ingest_context("many", "g", "s", [{"content": f"Number {n}.", "embedding": None} for n in range(1, 71)])
+    browser.go("/browse?family=many")
+    for expected in (60, 70):
+        browser.one(".more a").click()
+        browser.until(lambda expected=expected: len(browser.all(".card")) == expected)
+    assert browser.texts(".card .content") == [f"Number {n}." for n in range(70, 0, -1)]
+    assert browser.all(".more") == []
+
+
+def test_search_as_one_types(browser: Browser) -> None:
+    browser.go("/search").one("#q").send_keys("written feedback")
+    browser.until(lambda: browser.texts(".card .content")[0] == "Aisha prefers written feedback.")
+    assert browser.texts(".card mark")[:2] == ["written", "feedback"]
+    assert "q=written%20feedback" in browser.driver.current_url
+    assert browser.driver.switch_to.active_element.get_attribute("id") == "q"
+
+
+def test_hostile_content_is_text(browser: Browser, filled: Filled) -> None:
+    browser.complaints()
+    for path in (f"/statement/{filled.ids['hostile']}", "/browse?family=people", "/search?q=script", "/graph"):
+        browser.go(path)
+        assert "taken" not in browser.driver.title, path
+        assert browser.all("main b") == [], path
+    assert browser.go(f"/statement/{filled.ids['hostile']}").one(".content").text == HOSTILE
+    assert [c for c in browser.complaints() if "favicon" not in c] == []
+
+
+def test_long_words_and_right_to_left_text_stay_in_their_place(
+    browser: Browser, open_browser: Open, filled: Filled
+) -> None:
+    narrow = open_browser(width=360, height=740)
+    for who in (browser, narrow):
+        for path in (f"/statement/{filled.ids['long']}", "/browse?family=people", "/search?q=WWW", "/graph", "/ingest"):
+            who.go(path)
+            assert who.run("return document.documentElement.scrollWidth - innerWidth") <= 0, path
+    browser.go(f"/statement/{filled.ids['hebrew']}")
+    assert browser.run("return getComputedStyle(document.querySelector('.content')).direction") == "rtl"
+
+
+def test_an_edit_of_words_is_explained_where_one_looks_for_it(browser: Browser, filled: Filled) -> None:
+    browser.go(f"/statement/{filled.ids['written']}").one(".menu summary").click()
+    assert "Content cannot be edited: forget and ingest again." in browser.one(".pop").text
+    browser.one(".pop a").click()
+    browser.until(lambda: browser.one("textarea").get_property("value") == "Aisha prefers written feedback.")
+
+
+def test_ingest_preview_pill_and_forgetting(browser: Browser, filled: Filled) -> None:
+    browser.go("/ingest?family=people&genus=team&specimen=Aisha").one("textarea").send_keys(
+        "Aisha prefers written feedback. Aisha keeps bees."
+    )
+    browser.one("main .primary").click()
+    browser.until(lambda: browser.texts("td.content") == ["Aisha prefers written feedback.", "Aisha keeps bees."])
+    browser.one("main .primary").click()
+    browser.until(lambda: browser.all(".result"))
+    assert browser.texts(".result .pill") == ["Dedup: matched existing statement"]
+    assert browser.one(".result.known a").get_attribute("href").endswith(filled.ids["written"])
+    browser.one(".result:not(.known) a").click()
+    browser.until(lambda: browser.all(".card"))
+    browser.one(".card .danger").click()
+    browser.until(lambda: browser.one("h1").text == "Forget this statement?")
+    assert "Aisha keeps bees." in browser.one("blockquote").text
+    browser.one("main .danger").click()
+    browser.until(lambda: browser.one("h1").text == "Forgotten")
+    assert "Aisha keeps bees." not in filled.contents()
+
+
+def test_scopes_are_previewed_as_chips_change(browser: Browser, filled: Filled) -> None:
+    browser.go(f"/scopes/statement/{filled.ids['written']}")
+    browser.one("input[name='scope'][value='hr'] + span").click()
+    browser.until(lambda: "1 row would change" in browser.one("#preview").text)
+    assert "everyone without hr" in browser.one("#preview").text
+    browser.one("input[name='scope'][value='hr'] + span").click()
+    browser.until(lambda: "That is how it is already." in browser.one("#preview").text)
+    browser.one("input[list]").send_keys("board", Keys.TAB)
+    browser.until(lambda: "Refused" in browser.one("#preview").text)
+    browser.one("input[name='scope'][value='hr'] + span").click()  # hr or board: he still sees it
+    browser.until(lambda: "1 row would change" in browser.one("#preview").text)
+    browser.one("#preview .primary").click()
+    browser.until(lambda: browser.one("h1").text == "1 row changed")
+    browser.go(f"/scopes/statement/{filled.ids['written']}")
+    for scope in ("hr", "board"):
+        browser.one(f"input[name='scope'][value='{scope}'] + span").click()
+    browser.until(lambda: "Everyone in the tenant would see all of it." in browser.one("#preview").text)
+    browser.one("#preview .primary").click()
+    browser.until(lambda: browser.one("h1").text == "1 row changed")
+
+
+def test_the_slider_and_the_picture(browser: Browser) -> None:
+    browser.go("/wake-up?budget=100").one("#budget").send_keys(Keys.ARROW_RIGHT)
+    assert browser.one("output").text == "150"
+    browser.until(lambda: "of 150 tokens" in browser.one("#woken").text)
+    browser.go("/graph").one("svg.graph a[href$='specimen=Aisha']").click()
+    browser.until(lambda: browser.one("h1").text == "Aisha")
+
+
+def test_keys_alone_are_enough(browser: Browser) -> None:
+    browser.go("/browse")
+    body = browser.one("body")
+    body.send_keys(Keys.TAB)
+    assert browser.driver.switch_to.active_element.text == "Skip to content"
+    assert browser.run("return getComputedStyle(document.activeElement).outlineStyle") != "none"
+    browser.driver.switch_to.active_element.send_keys(Keys.ENTER)
+    assert browser.run("return document.activeElement.id") == "main"
+    browser.driver.switch_to.active_element.send_keys("/")
+    browser.until(lambda: browser.driver.switch_to.active_element.get_attribute("id") == "q")
+    # Whatever can be clicked can be reached, in the order in which it is read.
+    browser.go("/browse?family=people")
+    unreachable = "return [...document.querySelectorAll('a[href], button, summary, input:not([type=hidden]), select')].filter(e => e.tabIndex < 0).length"
+    assert browser.run(unreachable) == 0
+
+
+def test_pages_read_without_scripts(open_browser: Open) -> None:
+    plain = open_browser("hr", scripts=False)
+    assert plain.go("/browse?family=many").texts(".card .content")[0] == "Number 70."
+    plain.one(".more a").click()
+    plain.until(lambda: plain.texts(".card .content")[0] == "Number 40.")
+    assert plain.go("/search?q=feedback").texts(".card .content")[0] == "Aisha prefers written feedback."
+    assert plain.go("/wake-up").all(".woken li")
+    assert plain.go("/graph").all("svg.graph a")
+    assert all(not b.is_displayed() for b in plain.all(".needs-script"))
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_no_serious_fault(open_browser: Open, filled: Filled, dark: bool) -> None:
+    browser = open_browser("hr", dark=dark)
+    ids = filled.ids
+    faults = {}
+    for path in ("/browse", "/browse?family=people", "/browse?family=nope", f"/statement/{ids['written']}", f"/statement/{ids['old']}", f"/statement/{ids['written']}/forget", f"/statement/{ids['written']}/reword", f"/scopes/statement/{ids['written']}", "/search?q=written+feedback&count=10", "/search", "/ingest", "/wake-up", "/graph", "/nothing"):  # fmt: skip
+        faults[path] = browser.go(path).accessibility()
+    browser.go("/ingest?family=people&genus=team&specimen=Aisha").one("textarea").send_keys(
+        "Aisha prefers written feedback."
+    )
+    browser.one("main .primary").click()
+    browser.until(lambda: browser.all("td.content"))
+    faults["preview"] = browser.accessibility()
+    browser.one("main .primary").click()
+    browser.until(lambda: browser.all(".result"))
+    faults["saved"] = browser.accessibility()
+    browser.driver.delete_all_cookies()
+    faults["/login"] = browser.go("/login").accessibility()
+    assert {path: found for path, found in faults.items() if found} == {}
