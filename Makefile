@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 T ?= tests
 
-.PHONY: venv demo test test-pg17 bench bench-quick bench-others bench-others-quick lint fmt types snapshots freeze docs clean-venv
+.PHONY: venv demo test test-pg17 screenshots bench bench-quick bench-others bench-others-quick lint fmt types snapshots freeze docs clean-venv
 
 venv: $(STAMP)
 
@@ -66,6 +66,10 @@ freeze: venv
 
 docs: venv
 	$(BIN)/python scripts/make_docs.py
+
+# The pictures of docs/console.md, by Debian's chromium, of the memory of `make demo`.
+screenshots: venv
+	$(BIN)/python -m scripts.make_screenshots
 
 clean-venv:
 	rm -rf $(VENV)

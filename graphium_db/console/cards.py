@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -42,6 +43,14 @@ class Card:
     @property
     def is_open(self) -> bool:
         return is_open(self.statement.required_scopes)
+
+    @property
+    def matched_words(self) -> list[str]:
+        """The query's words that it has, as they stand in it. The database tells stems: `meet` for meetings."""
+        words = re.findall(r"\w+", self.statement.content)
+        return [
+            next((word for word in words if word.lower().startswith(stem)), stem) for stem in self.details.matched_words
+        ]
 
     @property
     def can_reword(self) -> bool:
