@@ -20,6 +20,7 @@ BOOLEANS = {
     ("set_caller", "is_local"): "set_caller('acme', '{hr}', is_local => null)",
     ("add_principal", "read_only"): "add_principal('nobody', 'acme', '{}', read_only => null)",
     ("set_required_scopes", "cascade"): f"set_required_scopes('statement', '{NOBODY}', '{{}}', cascade => null)",
+    ("preview_required_scopes", "cascade"): "preview_required_scopes('statement', '{}', '{}', cascade => null)",
     ("set_many_required_scopes", "cascade"): "set_many_required_scopes('statement', '{}', '{}', cascade => null)",
     ("search_context", "follow_symbiosis"): "search_context(query_text => 'tea', follow_symbiosis => null)",
 }
@@ -101,6 +102,9 @@ def test_a_binding_says_whom_and_with_which_scopes(admin_conn: Connection, db: D
     [
         (f"set_required_scopes('statement', '{NOBODY}', '{{}}')", "MG007", f"id: no statement with the id {NOBODY}", "graphium.context_tree() and graphium.recall_context() list ids."),
         (f"set_many_required_scopes('statement', '{{{NOBODY}}}', '{{}}')", "MG007", f"ids: no statement with the id {NOBODY}", "graphium.context_tree() and graphium.recall_context() list ids."),
+        (f"preview_required_scopes('statement', '{{{NOBODY}}}', '{{}}')", "MG007", f"ids: no statement with the id {NOBODY}", "graphium.context_tree() and graphium.recall_context() list ids."),
+        ("preview_required_scopes('statement', null, '{}')", "MG008", "ids must not be NULL", "Give an array of ids; '{}' changes nothing."),
+        ("statement_details(null)", "MG008", "statement_ids must not be NULL", "Give an array of statement ids."),
         (f"unlink_symbiosis('{NOBODY}')", "MG007", f"id: no symbiosis with the id {NOBODY}", "graphium.dh_symbioses has their ids."),
         ("link_symbiosis('foo', '{}', '{}')", "MG008", "kind must be related_to, contradicts or supersedes, got 'foo'", "Read from source to target: the source supersedes the target."),
         (f"rename_taxon('foo', '{NOBODY}', 'x')", "MG008", "kind must be family, genus or specimen, got 'foo'", "A statement keeps its wording: forget it, and ingest the new one."),
