@@ -22,16 +22,30 @@ create extension if not exists age;
 do $roles$
 declare
   v_role text;
+  v_comment text;
   v_grant record;
 begin
-  foreach v_role in array array['graphium_owner', 'graphium_keeper', 'graphium_cypher',
-                                'graphium_reader', 'graphium_user', 'graphium_app', 'graphium_admin']
+  for v_role, v_comment in values
+    ('graphium_owner',  'Graphium: owns schemas, tables and public functions, and is under row-level security itself.'),
+    ('graphium_keeper', 'Graphium: owns the few functions that see past the caller.'),
+    ('graphium_cypher', 'Graphium: owns graphium.cypher(), and reads the graphs.'),
+    ('graphium_reader', 'Graphium: may read; for principals who only read.'),
+    ('graphium_user',   'Graphium: may read and write; for principals.'),
+    ('graphium_app',    'Graphium: may name the caller; for application servers.'),
+    ('graphium_admin',  'Graphium: may name a tenant and holds all of its scopes; makes tenants and principals.')
   loop
     if not exists (select from pg_catalog.pg_roles where rolname = v_role) then
       begin
         execute format('create role %I nologin nosuperuser nobypassrls nocreatedb nocreaterole noreplication', v_role);
       exception when duplicate_object or unique_violation then
         null; -- another database made it between the look and the deed
+      end;
+    end if;
+    if shobj_description(to_regrole(v_role), 'pg_authid') is distinct from v_comment then
+      begin
+        execute format('comment on role %I is %L', v_role, v_comment);
+      exception when unique_violation or internal_error then
+        null; -- the same
       end;
     end if;
   end loop;
@@ -61,6 +75,8 @@ $roles$;
 -- 3. Schemas, and what their owner needs to create more of its own (one schema per tenant's graph).
 create schema if not exists graphium authorization graphium_owner;
 create schema if not exists graphium_private authorization graphium_owner;
+comment on schema graphium is 'Graphium: the tables and functions that callers use.';
+comment on schema graphium_private is 'Graphium: helpers, trigger functions, settings, records of deploys. No caller has USAGE.';
 
 do $database$
 declare

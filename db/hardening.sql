@@ -1,8 +1,8 @@
 -- What a superuser runs wherever people or tools get SQL of their own (principals): after the first `graphium migrate`, again after
 -- pg_restore and pg_upgrade, which do not keep it, and whenever `graphium doctor` says so. `graphium migrate --bootstrap` prints
--- it after bootstrap.sql. It is a file by itself because it changes what the planner is told of PostgreSQL's own functions, in
+-- it after bootstrap.sql. It is a file by itself because it changes what the planner is told of PostgreSQL's own functions, and who may call some, in
 -- this database: read docs/decisions/0060, and leave it out where only applications connect, or where the database is not
--- Graphium's alone and others index texts under policies, or look into pg_locks without being members of pg_monitor.
+-- Graphium's alone and others index texts under policies, look into pg_locks without being members of pg_monitor, or export snapshots.
 --
 -- 1. Under row-level security, PostgreSQL lets a condition of the caller's look at hidden rows too when its function is marked
 -- leakproof, and EXPLAIN then tells how many rows met it: with `<` on texts, one finds out a hidden name letter by letter.
@@ -33,6 +33,20 @@ begin
   -- marks to everybody: whose vector is nearer than the nearest that he sees, or on which page a source that he guesses would be.
   revoke execute on function pg_catalog.pg_lock_status() from public;
   grant execute on function pg_catalog.pg_lock_status() to pg_monitor, graphium_owner, graphium_keeper;
+  -- 4. Who waits for whom tells, with the names of logins in pg_stat_activity, who writes to the same hidden family; and what
+  -- another session has read and written (PostgreSQL 18) tells what its caller found.
+  for v_function in
+    select to_regprocedure('pg_catalog.' || f)
+      from unnest(array['pg_blocking_pids(int)', 'pg_safe_snapshot_blocking_pids(int)', 'pg_isolation_test_session_is_blocked(int, int[])',
+                        'pg_stat_get_backend_io(int)', 'pg_stat_get_backend_wal(int)']) as f
+     where to_regprocedure('pg_catalog.' || f) is not null
+  loop
+    execute format('revoke execute on function %s from public', v_function);
+    execute format('grant execute on function %s to pg_monitor', v_function);
+  end loop;
+  -- 5. Whoever exports a snapshot lets sessions that begin later see, and be, what was then: texts that were erased or hidden
+  -- since, under bindings that were removed. (Superusers still may, and `pg_dump -j` of anybody else needs it.)
+  revoke execute on function pg_catalog.pg_export_snapshot() from public;
 exception when insufficient_privilege then
   raise warning 'not hardened, and EXPLAIN tells readers of hidden texts: only a superuser may change what the planner knows of PostgreSQL''s functions (docs/security.md, residual risks)';
 end

@@ -71,7 +71,7 @@ class AsyncGraphium:
         pool: AsyncConnectionPool[Any] | None = None,
     ) -> None:
         if sum(given is not None for given in (dsn, connection, pool)) > 1:
-            raise BadArgumentError("pass one of dsn, connection and pool")
+            raise BadArgumentError("pass one of dsn, connection and pool", "A connection or a pool knows its database.")
         for name, given, kind in (
             ("connection", connection, psycopg.AsyncConnection),
             ("pool", pool, AsyncConnectionPool),
@@ -160,7 +160,7 @@ class AsyncGraphium:
 
         Like one `ingest_context` after the other, at a fraction of the cost. Send some thousand a call.
         """
-        items = [statement.copy() for statement in statements]
+        items: list[FiledStatementInput] = inputs.copies(statements)
         call = calls.ingest_many(items, required_scopes, embedding_model)  # bad text fails first
         if missing := inputs.without_embedding(items):
             inputs.set_embeddings(missing, await self._embed([item["content"] for item in missing]))
@@ -201,6 +201,11 @@ class AsyncGraphium:
             follow_symbiosis, symbiosis_count: whether to follow cross-family edges, and how many such hits in all.
             embedding_model: the model of a vector that is passed; refused when it is not the tenant's.
         """
+        calls.checked_text("query_text", query_text)
+        if isinstance(query_embedding, str) and query_embedding != "auto":
+            raise BadArgumentError(
+                'query_embedding must be "auto", a vector or None, got a text', "Pass a list of floats."
+            )
         vector: Vector | None = None if isinstance(query_embedding, str) else query_embedding
         if isinstance(query_embedding, str) and query_text is not None and query_text.strip():
             prepared = await self.prepare_query(query_text)
@@ -277,7 +282,7 @@ class AsyncGraphium:
         """Families whose summary is nearest to a query: a text, which is embedded, or a vector."""
         if query_embedding is None:
             if query_text is None:
-                raise BadArgumentError("pass query_text or query_embedding")
+                raise BadArgumentError("query_text and query_embedding are both None", "Pass one of them.")
             calls.checked_text("query_text", query_text)
             query_embedding = (await self._embed([query_text]))[0].vector
         return await self._run(calls.search_families(query_embedding, match_count))

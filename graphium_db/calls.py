@@ -10,9 +10,10 @@ for them names no argument.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import date, datetime, timezone
+from numbers import Real
 from typing import Any, Generic, NoReturn, TypeVar
 from uuid import UUID
 
@@ -107,24 +108,43 @@ def checked_text(name: str, value: str | None) -> str | None:
         if problem := _unstorable(value):
             _refuse_text(BadArgumentError, name, problem)
     elif value is not None:
-        raise BadArgumentError(f"{name} must be text, got {type(value).__name__}")
+        raise BadArgumentError(f"{name} must be text, got {type(value).__name__}", f"Pass {name} as a str.")
     return value
+
+
+def _listed(name: str, values: Any, kind: str) -> list[Any]:
+    if isinstance(values, (str, bytes)):
+        raise BadArgumentError(f"{name} must be a list of {kind}, got one text", f"Pass [{values!r}].")
+    if isinstance(values, Mapping) or not isinstance(values, Iterable):
+        raise BadArgumentError(f"{name} must be a list of {kind}, got {type(values).__name__}", "Pass a list.")
+    return list(values)
 
 
 def _texts(name: str, values: Sequence[str] | None) -> list[str] | None:
     if values is None:
         return None
-    if isinstance(values, str):
-        raise BadArgumentError(f"{name} must be a list of texts, got one text", f"Pass [{values!r}].")
-    for value in values:
+    listed = _listed(name, values, "texts")
+    for value in listed:
         if checked_text(name, value) is None:
-            raise BadArgumentError(f"{name} must be a list of texts, got None in it")
-    return list(values)
+            raise BadArgumentError(f"{name} must be a list of texts, got None in it", "Leave None out.")
+    return listed
 
 
 def _integer(name: str, value: int) -> int:
     if not isinstance(value, int) or not -(2**31) <= value < 2**31:
-        raise BadArgumentError(f"{name} must be an integer below 2^31, got {value!r}")
+        raise BadArgumentError(f"{name} must be an integer below 2^31, got {value!r}", f"Pass {name} as an int.")
+    return value
+
+
+def _number(name: str, value: float | None) -> float | None:
+    if value is not None and not isinstance(value, Real):
+        raise BadArgumentError(f"{name} must be a number, got {value!r}", f"Pass {name} as a float.")
+    return value
+
+
+def _boolean(name: str, value: bool) -> bool:
+    if not isinstance(value, bool):
+        raise BadArgumentError(f"{name} must be True or False, got {value!r}", "Leave it out for its default.")
     return value
 
 
@@ -132,7 +152,13 @@ def _uuid(name: str, value: UUID | str) -> UUID:
     try:
         return value if isinstance(value, UUID) else UUID(value)
     except (ValueError, AttributeError, TypeError):
-        raise BadArgumentError(f"{name} must be a uuid, got {value!r}") from None
+        raise BadArgumentError(
+            f"{name} must be a uuid, got {value!r}", "Pass an id that a call returned, as a UUID or its text."
+        ) from None
+
+
+def _uuids(name: str, values: Sequence[UUID | str]) -> list[UUID]:
+    return [_uuid(name, value) for value in _listed(name, values, "uuids")]
 
 
 def _moment(name: str, value: Moment | None, error: type[GraphiumError] = BadArgumentError) -> str | None:
@@ -144,6 +170,8 @@ def _moment(name: str, value: Moment | None, error: type[GraphiumError] = BadArg
         return datetime(value.year, value.month, value.day, tzinfo=timezone.utc).isoformat()
     if isinstance(value, str) and (problem := _unstorable(value)):
         _refuse_text(error, name, problem)
+    if value is not None and not isinstance(value, str):
+        raise error(f"{name} must be a point in time, got {value!r}", "Pass a datetime with a time zone, or a text.")
     return value
 
 
@@ -158,7 +186,13 @@ def vector_text(embedding: Vector) -> str:
         numbers = pgvector.Vector(embedding.tolist() if hasattr(embedding, "tolist") else list(embedding)).to_list()
         return f"[{','.join(['%.9g'] * len(numbers)) % tuple(numbers)}]"
     except (TypeError, ValueError, OverflowError):
-        raise BadEmbeddingError("the embedding must be a list of numbers") from None
+        raise BadEmbeddingError("the embedding must be a list of numbers", "Pass a list of floats.") from None
+
+
+def _dict(name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise BadArgumentError(f"{name} must be a dict, got {type(value).__name__}", "Pass values by their names.")
+    return dict(value)
 
 
 def _check_json(value: Any, where: str, error: type[GraphiumError]) -> None:
@@ -175,13 +209,16 @@ def _check_json(value: Any, where: str, error: type[GraphiumError]) -> None:
             _check_json(item, where, error)
 
 
+_JSON_HINT = "JSON has texts, finite numbers, True, False, None, lists, and dicts with texts as keys."
+
+
 def _json(value: Any, where: str, error: type[GraphiumError]) -> str:
     """Strict JSON: no NaN, no type that JSON does not have."""
     _check_json(value, where, error)
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as problem:
-        raise error(f"{where} cannot be written as JSON: {problem}") from None
+        raise error(f"{where} cannot be written as JSON: {problem}", _JSON_HINT) from None
 
 
 def _statement(ordinal: int, statement: StatementInput) -> dict[str, Any]:
@@ -191,7 +228,7 @@ def _statement(ordinal: int, statement: StatementInput) -> dict[str, Any]:
         try:
             encoded["embedding"] = vector_text(embedding)
         except BadEmbeddingError as error:
-            raise BadEmbeddingError(f"statement {ordinal}: {error.message}") from None
+            raise BadEmbeddingError(f"statement {ordinal}: {error.message}", error.hint) from None
     if "occurred_at" in encoded:
         encoded["occurred_at"] = _moment(f"statement {ordinal}: occurred_at", encoded["occurred_at"], BadStatementError)
     if (scopes := encoded.get("required_scopes")) is not None and not isinstance(scopes, str):
@@ -207,7 +244,7 @@ def _statements(statements: Sequence[StatementInput]) -> str:
     except (TypeError, ValueError) as problem:
         for ordinal, statement in enumerate(encoded, start=1):  # find the one to blame
             _json(statement, f"statement {ordinal}", BadStatementError)
-        raise BadStatementError(f"statements cannot be written as JSON: {problem}") from None
+        raise BadStatementError(f"statements cannot be written as JSON: {problem}", _JSON_HINT) from None
 
 
 def check_statement(where: str, statement: Mapping[str, Any]) -> None:
@@ -357,8 +394,8 @@ def search_context(
             "layer_kinds": _texts("layer_kinds", layer_kinds),
             "since": _moment("since", since),
             "until": _moment("until", until),
-            "min_similarity": min_similarity,
-            "follow_symbiosis": follow_symbiosis,
+            "min_similarity": _number("min_similarity", min_similarity),
+            "follow_symbiosis": _boolean("follow_symbiosis", follow_symbiosis),
             "symbiosis_count": _integer("symbiosis_count", symbiosis_count),
             "embedding_model": checked_text("embedding_model", embedding_model),
         },
@@ -397,7 +434,7 @@ def recall_context(
             "family": checked_text("family", family),
             "genus": checked_text("genus", genus),
             "specimen": checked_text("specimen", specimen),
-            "statement_ids": None if statement_ids is None else [_uuid("statement_ids", id) for id in statement_ids],
+            "statement_ids": None if statement_ids is None else _uuids("statement_ids", statement_ids),
             "memory_types": _texts("memory_types", memory_types),
             "layer_kinds": _texts("layer_kinds", layer_kinds),
             "since": _moment("since", since),
@@ -454,7 +491,7 @@ _FORGET = _sql("forget_context", statement_ids="uuid[]")
 
 
 def forget_context(statement_ids: Sequence[UUID | str]) -> Call[int]:
-    return Call(_FORGET, {"statement_ids": [_uuid("statement_ids", id) for id in statement_ids]}, _scalar)
+    return Call(_FORGET, {"statement_ids": _uuids("statement_ids", statement_ids)}, _scalar)
 
 
 _SET_REQUIRED_SCOPES = _sql("set_required_scopes", kind="text", id="uuid", required_scopes="text[]", cascade="bool")
@@ -467,7 +504,7 @@ def set_required_scopes(kind: str, id: UUID | str, required_scopes: Sequence[str
             "kind": checked_text("kind", kind),
             "id": _uuid("id", id),
             "required_scopes": _texts("required_scopes", required_scopes),
-            "cascade": cascade,
+            "cascade": _boolean("cascade", cascade),
         },
         _scalar,
     )
@@ -485,9 +522,9 @@ def set_many_required_scopes(
         _SET_MANY_REQUIRED_SCOPES,
         {
             "kind": checked_text("kind", kind),
-            "ids": [_uuid("ids", id) for id in ids],
+            "ids": _uuids("ids", ids),
             "required_scopes": _texts("required_scopes", required_scopes),
-            "cascade": cascade,
+            "cascade": _boolean("cascade", cascade),
         },
         _scalar,
     )
@@ -499,7 +536,10 @@ _CYPHER = _sql("cypher", query="text", params="jsonb")
 def cypher(query: str, params: Mapping[str, Any] | None = None) -> Call[list[Any]]:
     return Call(
         _CYPHER,
-        {"query": checked_text("query", query), "params": _json(dict(params or {}), "params", BadArgumentError)},
+        {
+            "query": checked_text("query", query),
+            "params": _json(_dict("params", params or {}), "params", BadArgumentError),
+        },
         lambda rows: [row[0] for row in rows],
     )
 
@@ -546,7 +586,7 @@ def add_principal(role_name: str, tenant: str, scopes: Sequence[str] = (), read_
             "role_name": checked_text("role_name", role_name),
             "tenant": checked_text("tenant", tenant),
             "scopes": _texts("scopes", scopes),
-            "read_only": read_only,
+            "read_only": _boolean("read_only", read_only),
         },
         _nothing,
     )
@@ -577,7 +617,7 @@ def forget_taxon(kind: str, id: UUID | str) -> Call[int]:
 
 
 def _symbiosis_end(name: str, end: SymbiosisEnd) -> str:
-    values = {key: str(value) if isinstance(value, UUID) else value for key, value in end.items()}
+    values = {key: str(value) if isinstance(value, UUID) else value for key, value in _dict(name, end).items()}
     return _json(values, name, BadArgumentError)
 
 

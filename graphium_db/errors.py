@@ -136,6 +136,7 @@ BY_SQLSTATE: dict[str, type[GraphiumError]] = {
 
 _NO_TIME = ("22007", "22008", "22023")  # no date or time; out of range; an unknown time zone
 _MOMENTS = ("since", "until")
+_NAMED_HERE = "Pass tenant= (and scopes=), or connect as a login role that graphium.add_principal() bound to a tenant."
 
 
 @contextmanager
@@ -160,4 +161,5 @@ def translated(arguments: Mapping[str, Any] | None = None) -> Iterator[None]:
         cls = BY_SQLSTATE.get(error.sqlstate or "")
         if cls is None:
             raise
-        raise cls(message, error.diag.message_hint) from error
+        hint = _NAMED_HERE if cls is NoTenantError else error.diag.message_hint
+        raise cls(message, hint) from error

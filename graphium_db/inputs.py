@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from graphium_db.calls import Moment
+from graphium_db.calls import Moment, checked_text
 from graphium_db.errors import BadArgumentError, BadStatementError
 from graphium_db.models import StatementInput
 
@@ -30,20 +30,40 @@ def statement_inputs(
     if isinstance(statements, str):
         raise BadArgumentError("statements must be a list, got one text", "Pass text= to have it split into sentences.")
     if text is not None:
+        checked_text("text", text)
         from graphium_db.splitting import split_sentences
 
         statements = split_sentences(text)
     inputs: list[StatementInput] = []
-    for ordinal, statement in enumerate(statements or (), start=1):
-        item: StatementInput = {"content": statement} if isinstance(statement, str) else statement.copy()
-        if not isinstance(item.get("content"), str):
-            raise BadStatementError(f"statement {ordinal}: content must be text, got {item.get('content')!r}")
+    for item in copies(statements or ()):
         if source is not None:
             item.setdefault("source", source)
         if occurred_at is not None:
             item.setdefault("occurred_at", occurred_at)
         inputs.append(item)
     return inputs
+
+
+def copies(statements: Iterable[Any]) -> list[Any]:
+    """One dict per statement, with a text as its content."""
+    if isinstance(statements, (str, Mapping)) or not isinstance(statements, Iterable):
+        raise BadArgumentError(
+            f"statements must be a list, got {type(statements).__name__}", "Pass a list of statements."
+        )
+    items = []
+    for ordinal, statement in enumerate(statements, start=1):
+        if not isinstance(statement, (str, Mapping)):
+            raise BadStatementError(
+                f"statement {ordinal}: it must be a text or a dict, got {type(statement).__name__}",
+                'Pass the sentence, or {"content": …} with what else there is to say.',
+            )
+        item = {"content": statement} if isinstance(statement, str) else dict(statement)
+        if not isinstance(item.get("content"), str):
+            raise BadStatementError(
+                f"statement {ordinal}: content must be text, got {item.get('content')!r}", "Pass one sentence."
+            )
+        items.append(item)
+    return items
 
 
 def without_embedding(inputs: Sequence[StatementInput]) -> list[StatementInput]:

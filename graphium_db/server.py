@@ -366,35 +366,58 @@ class _Cluster:
                 yield conn
 
     def logins(self, conn: psycopg.Connection[Any]) -> Connection:
-        """Make the two logins, or find that the saved ones work; save them."""
+        """Make the two logins, or find that the saved ones work; save them.
+
+        Applications run with the password: it changes only where the saved one is wrong, or there is none.
+        """
+        self._check_connect(conn)
         path = self.data / "connection.json"
-        with suppress(FileNotFoundError, TypeError, ValueError):
+        saved = app_password = operator_password = None
+        with suppress(FileNotFoundError, TypeError, ValueError, AttributeError):
             saved = Connection(**json.loads(path.read_text(encoding="utf-8")))
-            moved = Connection(
-                dsn=_uri(APP_LOGIN, urlsplit(saved.dsn).password, self.port()),
-                operator_dsn=_uri(OPERATOR_LOGIN, urlsplit(saved.operator_dsn).password, self.port()),
-                port=self.port(),
-                data=str(self.data),
-            )
-            if all(_lets_in(dsn) for dsn in (moved.dsn, moved.operator_dsn)):
-                if moved != saved:
-                    _write_private(path, json.dumps(asdict(moved), indent=2))
-                return moved
+            app_password, operator_password = urlsplit(saved.dsn).password, urlsplit(saved.operator_dsn).password
         connection = Connection(
-            dsn=self._login(conn, APP_LOGIN, "grant graphium_app to {}"),
+            dsn=self._login(conn, APP_LOGIN, app_password, "grant graphium_app to {}"),
             operator_dsn=self._login(
                 conn,
                 OPERATOR_LOGIN,
+                operator_password,
                 "grant graphium_admin to {}",
                 "grant graphium_owner, graphium_keeper, graphium_cypher to {} with inherit false, set true",
             ),
             port=self.port(),
             data=str(self.data),
         )
-        _write_private(path, json.dumps(asdict(connection), indent=2))
+        if connection != saved:
+            _write_private(path, json.dumps(asdict(connection), indent=2))
         return connection
 
-    def _login(self, conn: psycopg.Connection[Any], role: str, *grants: str) -> str:
+    def _check_connect(self, conn: psycopg.Connection[Any]) -> None:
+        shut_out = [
+            name
+            for (name,) in conn.execute(
+                "select rolname from pg_roles where rolname = any (%s)"
+                " and not has_database_privilege(oid, current_database(), 'connect') order by 1",
+                [[APP_LOGIN, OPERATOR_LOGIN]],
+            )
+        ]
+        if shut_out:
+            grant = f"grant connect on database {DATABASE} to {', '.join(shut_out)}"
+            raise ServerError(
+                f"{' and '.join(shut_out)} may not connect to the database {DATABASE}",
+                f"{self._superuser_psql()} -c '{grant}'",
+            )
+
+    def _superuser_psql(self) -> str:
+        return f"{psql()} '{superuser_dsn(Connection('', '', self.port(), str(self.data)))}'"
+
+    def _login(self, conn: psycopg.Connection[Any], role: str, saved: str | None, *grants: str) -> str:
+        if saved:
+            refusal = _refusal(_uri(role, saved, self.port()))
+            if refusal is None:
+                return _uri(role, saved, self.port())
+            if "password authentication failed" not in refusal:  # which it says of a role that is not there, too
+                raise ServerError(f"{role} is not let in: {refusal}", f"As the superuser: {self._superuser_psql()}")
         password = secrets.token_urlsafe(24)
         verifier = conn.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
         name = sql.Identifier(role)
@@ -468,12 +491,13 @@ def _free_port(preferred: int) -> int:
     raise ServerError("no TCP port of 127.0.0.1 is free")
 
 
-def _lets_in(dsn: str) -> bool:
+def _refusal(dsn: str) -> str | None:
+    """What the server says to it; None when it lets it in."""
     try:
         psycopg.connect(dsn).close()
-    except psycopg.OperationalError:
-        return False
-    return True
+    except psycopg.OperationalError as error:
+        return str(error).strip()
+    return None
 
 
 def _write_private(path: Path, text: str) -> None:

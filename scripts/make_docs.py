@@ -28,7 +28,9 @@ ERRORS_HEAD = """\
 Generated from `graphium_db/errors.py` by `make docs`. The database raises them with a message that names the argument
 and a hint that says what to do; no message carries another row's text. In Python each is a subclass of `GraphiumError`
 with `sqlstate`, `message` and `hint`. The client raises the same classes for text that PostgreSQL cannot store (U+0000,
-half of a surrogate pair), before it sends anything. Other database errors stay `psycopg`'s.
+half of a surrogate pair) and for values of another type than the argument's, before it sends anything. Other database
+errors stay `psycopg`'s. Among them `42501`, `permission denied for function …`: the login is no member of the role that
+the [reference](reference/sql.md) names for the function, such as `graphium_admin`.
 """
 MATRIX_HEAD = """\
 # The matrix

@@ -41,7 +41,9 @@ declare
   v_clean text[] := '{}';
 begin
   -- an audience is copied to whatever hangs on its row, words included
-  if cardinality(scopes) > 64 then
+  if array_ndims(scopes) > 1 then
+    perform graphium_private._raise_error('MG008', format('%s is a list of lists', argument), 'Give one list of scopes: ''{hr,sales}''.');
+  elsif cardinality(scopes) > 64 then
     perform graphium_private._raise_error('MG008', format('%s: %s scopes, at most 64 are allowed', argument, cardinality(scopes)),
       'Give one scope to those who share these, and use that.');
   end if;
@@ -52,7 +54,7 @@ begin
 end
 $clean_scopes$;
 comment on function graphium_private._clean_scopes(text[], text) is
-  'Scopes as they are stored: NFC, trimmed, distinct, sorted by code point; blank or NULL ones are refused (MG008).';
+  'Scopes as they are stored: NFC, trimmed, distinct, sorted by code point; blank or NULL ones and lists of lists are refused (MG008).';
 revoke all on function graphium_private._clean_scopes(text[], text) from public;
 grant execute on function graphium_private._clean_scopes(text[], text) to graphium_keeper;
 
@@ -76,7 +78,7 @@ begin
       format('Give a text of 1 to %s characters.', longest));
   elsif char_length(v_name) > longest then
     perform graphium_private._raise_error('MG008', format('%s is %s characters long, at most %s are allowed', argument, char_length(v_name), longest),
-      'Shorten it; long text belongs in a statement.');
+      format('Give a text of 1 to %s characters.', longest));
   end if;
   return v_name;
 end

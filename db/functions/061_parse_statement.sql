@@ -96,12 +96,12 @@ begin
   v_in.embedding := graphium_private._parse_embedding(p_statement -> 'embedding', p_dimensions, p_model, format('statement %s: embedding', p_ordinal));
 
   v_in.memory_type := p_statement ->> 'memory_type';
-  if v_in.memory_type <> all ('{fact,event,discovery,preference,advice,decision}') then
-    perform graphium_private._refuse_statement(p_ordinal, 'memory_type', format('"%s" is not known', left(v_in.memory_type, 100)), 'One of fact, event, discovery, preference, advice, decision; or leave it out to have it classified.');
+  if v_in.memory_type <> all (graphium_private._memory_types()) then
+    perform graphium_private._refuse_statement(p_ordinal, 'memory_type', format('"%s" is not known', left(v_in.memory_type, 100)), format('One of %s; or leave it out to have it classified.', array_to_string(graphium_private._memory_types(), ', ')));
   end if;
   v_in.layer_kind := p_statement ->> 'layer_kind';
-  if v_in.layer_kind <> all ('{preloaded,on_demand}') then
-    perform graphium_private._refuse_statement(p_ordinal, 'layer_kind', format('"%s" is not known', left(v_in.layer_kind, 100)), 'One of preloaded, on_demand; or leave it out to have it classified.');
+  if v_in.layer_kind <> all (graphium_private._layer_kinds()) then
+    perform graphium_private._refuse_statement(p_ordinal, 'layer_kind', format('"%s" is not known', left(v_in.layer_kind, 100)), format('One of %s; or leave it out to have it classified.', array_to_string(graphium_private._layer_kinds(), ', ')));
   end if;
   v_in.own_memory_type := v_in.memory_type;
   v_in.own_layer_kind := v_in.layer_kind;
@@ -208,7 +208,7 @@ create or replace function graphium_private._require_model(p_tenant graphium.ten
   language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $require_model$
 begin
-  if p_embedding_model <> p_tenant.embedding_model then
+  if p_embedding_model collate "C" <> p_tenant.embedding_model then
     perform graphium_private._raise_error('MG005', format('embedding_model: the vectors are of "%s", the tenant''s model is "%s"', p_embedding_model, p_tenant.embedding_model),
       'Vectors of two models never meet: embed with the tenant''s model, or make another tenant for this one.');
   end if;

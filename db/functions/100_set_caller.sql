@@ -18,9 +18,12 @@ declare
   v_setting text := case when scopes is null then '' else v_scopes::text end;
   v_caller record;
 begin
-  if not set_caller.is_local and graphium_private._is_pooled() then
-    perform graphium_private._raise_error('MG008', 'is_local: false is refused, because graphium.pooled is on for this login: the next client of the connection would be this caller',
-      'Leave is_local out, and call set_caller() at the start of each transaction.');
+  if set_caller.is_local is not true then
+    perform graphium_private._require_boolean('is_local', set_caller.is_local);
+    if graphium_private._is_pooled() then
+      perform graphium_private._raise_error('MG008', 'is_local: false is refused, because graphium.pooled is on for this login: the next client of the connection would be this caller',
+        'Leave is_local out, and call set_caller() at the start of each transaction.');
+    end if;
   end if;
   perform set_config('graphium.scopes', '', true); -- whatever a last client left there, even what is no list
   v_caller := graphium_private.resolve_caller();
@@ -36,7 +39,8 @@ begin
   if not exists (select from graphium.tenants t where t.slug = v_tenant)
      or (v_caller.role = 'principal' and v_caller.tenant <> v_tenant) then
     perform graphium_private._raise_error('MG002', format('tenant: no tenant "%s" for this caller', v_tenant),
-      'Check the spelling, or create it with graphium.create_tenant().');
+      case v_caller.role when 'principal' then format('This login is the tenant "%s" and no other: leave the tenant out (NULL).', v_caller.tenant)
+        else 'Check the spelling; an administrator creates tenants with graphium.create_tenant().' end);
   end if;
   perform set_config('graphium.tenant', v_tenant, set_caller.is_local),
           set_config('graphium.scopes', v_setting, set_caller.is_local),

@@ -15,6 +15,18 @@
 --   select graphium.remove_principal('example_analyst');
 set local role graphium_keeper;
 
+create or replace function graphium_private._require_role_name(role_name text) returns void
+  language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
+as $require_role_name$
+begin
+  if coalesce(role_name, '') = '' then
+    perform graphium_private._raise_error('MG008', 'role_name must not be NULL or blank', 'Give the name of a login role.');
+  end if;
+end
+$require_role_name$;
+comment on function graphium_private._require_role_name(text) is 'MG008 for what can be no role''s name.';
+revoke all on function graphium_private._require_role_name(text) from public;
+
 create or replace function graphium.add_principal(role_name text, tenant text, scopes text[], read_only boolean = false) returns void
   language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $add_principal$
@@ -26,8 +38,11 @@ declare
   v_grants constant text := case when read_only then 'graphium_reader' else 'graphium_user' end;
   v_role pg_catalog.pg_roles;
 begin
-  perform graphium_private._require_admin_role();
-  select r.* into v_role from pg_catalog.pg_roles r where r.rolname = add_principal.role_name;
+  perform graphium_private._require_admin_role(), graphium_private._require_role_name(role_name), graphium_private._require_boolean('read_only', read_only);
+  if scopes is null then
+    perform graphium_private._raise_error('MG008', 'scopes must not be NULL', 'Give the scopes that it holds at most; ''{}'' holds none.');
+  end if;
+  select r.* into v_role from pg_catalog.pg_roles r where r.rolname = add_principal.role_name collate "C";
   if v_role.oid is null then
     perform graphium_private._raise_error('MG002', format('role_name: there is no role "%s"', role_name), 'Create it first: create role … login.');
   end if;
@@ -50,7 +65,7 @@ begin
   end if;
 
   insert into graphium.principals as p (role_name, role_oid, tenant, scopes, read_only)
-  values (v_role.rolname, v_role.oid, v_tenant, v_scopes, coalesce(add_principal.read_only, false))
+  values (v_role.rolname, v_role.oid, v_tenant, v_scopes, add_principal.read_only)
   on conflict on constraint principals_pkey
   do update set role_oid = excluded.role_oid, tenant = excluded.tenant, scopes = excluded.scopes, read_only = excluded.read_only;
   -- Its rights, but not to be it: who may SET ROLE to it may also give it a password, and settings, for everybody.
@@ -69,10 +84,10 @@ create or replace function graphium.remove_principal(role_name text) returns voi
   language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $remove_principal$
 begin
-  perform graphium_private._require_admin_role();
-  delete from graphium.principals p where p.role_name = remove_principal.role_name;
+  perform graphium_private._require_admin_role(), graphium_private._require_role_name(role_name);
+  delete from graphium.principals p where p.role_name = remove_principal.role_name collate "C";
   if not found then
-    perform graphium_private._raise_error('MG002', format('role_name: "%s" is not bound to a tenant', role_name), null);
+    perform graphium_private._raise_error('MG002', format('role_name: "%s" is not bound to a tenant', role_name), 'graphium.list_principals() lists those that are.');
   end if;
 end
 $remove_principal$;

@@ -27,17 +27,17 @@ create or replace function graphium.ingest_context(family text, genus text, spec
 as $ingest_context$
 declare
   v_tenant_id uuid := graphium_private._require_writer();
-  v_family_name text := graphium_private._clean_name(family, 'family');
-  v_genus_name text := graphium_private._clean_name(genus, 'genus');
-  v_specimen_name text := graphium_private._clean_name(specimen, 'specimen');
+  v_family_name text collate "C" := graphium_private._clean_name(family, 'family');
+  v_genus_name text collate "C" := graphium_private._clean_name(genus, 'genus');
+  v_specimen_name text collate "C" := graphium_private._clean_name(specimen, 'specimen');
   v_call_scopes text[] := case when required_scopes is not null then graphium_private._clean_scopes(required_scopes, 'required_scopes') end;
-  v_inputs graphium_private.incoming[] := graphium_private._parse_statements(v_tenant_id, statements, embedding_model);
-  v_family_id uuid := (graphium_private._lock_or_make_families(v_tenant_id, array[v_family_name], coalesce(v_call_scopes, '{}')))[1];
+  v_inputs graphium_private.incoming[] := graphium_private._parse_statements(v_tenant_id, statements, embedding_model collate "C");
+  v_family_id uuid := (graphium_private._lock_or_make_families(v_tenant_id, array[v_family_name], coalesce(v_call_scopes, '{}') collate "C"))[1];
   v_specimen graphium.dh_specimens := graphium_private._find_or_make_specimen(v_tenant_id, v_family_id,
-    graphium_private._find_or_make_genus(v_tenant_id, v_family_id, v_genus_name), v_specimen_name, coalesce(v_call_scopes, '{}'));
+    graphium_private._find_or_make_genus(v_tenant_id, v_family_id, v_genus_name), v_specimen_name, coalesce(v_call_scopes, '{}') collate "C");
 begin
   return query select * from graphium_private._remember(v_tenant_id,
-    graphium_private._place_inputs(v_inputs, array[v_specimen], array_fill(1, array[cardinality(v_inputs)]), v_call_scopes));
+    graphium_private._place_inputs(v_inputs, array[v_specimen], array_fill(1, array[cardinality(v_inputs)]), v_call_scopes collate "C"));
 end
 $ingest_context$;
 comment on function graphium.ingest_context(text, text, text, jsonb, text[], text) is

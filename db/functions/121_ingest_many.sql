@@ -22,7 +22,7 @@ as $ingest_many$
 declare
   v_tenant_id uuid := graphium_private._require_writer();
   v_call_scopes text[] := case when required_scopes is not null then graphium_private._clean_scopes(required_scopes, 'required_scopes') end;
-  v_inputs graphium_private.incoming[] := graphium_private._parse_statements(v_tenant_id, statements, embedding_model, p_with_taxa => true);
+  v_inputs graphium_private.incoming[] := graphium_private._parse_statements(v_tenant_id, statements, embedding_model collate "C", p_with_taxa => true);
   v_which constant int[] := array(select dense_rank() over (order by i.taxa collate "C") from unnest(v_inputs) as i order by i.ordinal);
   v_specimens graphium.dh_specimens[] := '{}'; -- in the order of their names
   v_named record;
@@ -34,24 +34,24 @@ begin
     perform graphium_private._lock_or_make_families(v_tenant_id,
       array(select distinct graphium_private._clean_name(i.family, format('statement %s: family', i.ordinal))
               from (select i.taxa[1] as family, min(i.ordinal) as ordinal from unnest(v_inputs) as i group by 1) as i),
-      coalesce(v_call_scopes, '{}'));
+      coalesce(v_call_scopes, '{}') collate "C");
   end if;
   for v_named in
     select i.taxa, format('statement %s: ', min(i.ordinal)) as subject from unnest(v_inputs) as i group by i.taxa order by i.taxa collate "C"
   loop
-    if v_last[1] is distinct from v_named.taxa[1] then
+    if v_last[1] collate "C" is distinct from v_named.taxa[1] then
       select f.id into strict v_family_id from graphium.dh_families f
        where f.tenant_id = v_tenant_id
          and f.id = any (graphium_private._ids_named(v_tenant_id, 'family', null, array[graphium_private._clean_name(v_named.taxa[1], v_named.subject || 'family')]));
     end if;
-    if v_last[1:2] is distinct from v_named.taxa[1:2] then
+    if v_last[1:2] collate "C" is distinct from v_named.taxa[1:2] then
       v_genus_id := graphium_private._find_or_make_genus(v_tenant_id, v_family_id, graphium_private._clean_name(v_named.taxa[2], v_named.subject || 'genus'));
     end if;
     v_last := v_named.taxa;
     v_specimens := v_specimens || graphium_private._find_or_make_specimen(v_tenant_id, v_family_id, v_genus_id,
-      graphium_private._clean_name(v_named.taxa[3], v_named.subject || 'specimen'), coalesce(v_call_scopes, '{}'));
+      graphium_private._clean_name(v_named.taxa[3], v_named.subject || 'specimen'), coalesce(v_call_scopes, '{}') collate "C");
   end loop;
-  return query select * from graphium_private._remember(v_tenant_id, graphium_private._place_inputs(v_inputs, v_specimens, v_which, v_call_scopes));
+  return query select * from graphium_private._remember(v_tenant_id, graphium_private._place_inputs(v_inputs, v_specimens, v_which, v_call_scopes collate "C"));
 end
 $ingest_many$;
 comment on function graphium.ingest_many(jsonb, text[], text) is

@@ -3,6 +3,7 @@
 -- see a row is refused (MG006), an id that is missing or hidden is not found (MG007). Summaries, vectors' copies, words
 -- and the graph follow in the same transaction, and graphium.scope_edits says who did it. Statements whose audiences
 -- become equal are not merged afterwards.
+-- A keyword is compared as it is written, whatever collation a caller gave it (where that reads 'statement' as 'family' the edit would be of more).
 -- Lock order: the families by id first, like every writer.
 --
 -- example:
@@ -12,8 +13,10 @@
 --   select graphium.set_many_required_scopes('statement', array(select statement_id from graphium.recall_context(specimen => 'Ada')), '{}');
 set local role graphium_owner;
 
+drop function if exists graphium_private._families_of(uuid, text, uuid[]), graphium_private._edit_scopes(uuid, text, uuid[], text[], boolean); -- without the argument's name
+
 -- The families of rows that the caller sees. Missing and hidden ones are not found, in the same words.
-create or replace function graphium_private._families_of(p_tenant_id uuid, p_kind text, p_ids uuid[]) returns uuid[]
+create or replace function graphium_private._families_of(p_tenant_id uuid, p_kind text, p_ids uuid[], p_argument text = 'id') returns uuid[]
   language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $families_of$
 declare
@@ -36,14 +39,14 @@ begin
     from unnest(p_ids) with ordinality as i(id, n)
     left join seen s on s.id = i.id;
   if v_missing > 0 then
-    perform graphium_private._raise_error('MG007', format('id: no %s with the id %s', p_kind, coalesce(v_first_missing::text, 'NULL')),
+    perform graphium_private._raise_error('MG007', format('%s: no %s with the id %s', p_argument, p_kind, coalesce(v_first_missing::text, 'NULL')),
       'graphium.context_tree() and graphium.recall_context() list ids.');
   end if;
   return coalesce(v_families, '{}');
 end
 $families_of$;
-comment on function graphium_private._families_of(uuid, text, uuid[]) is 'The families of rows that the caller sees; MG007 when one of them is missing or hidden.';
-revoke all on function graphium_private._families_of(uuid, text, uuid[]) from public;
+comment on function graphium_private._families_of(uuid, text, uuid[], text) is 'The families of rows that the caller sees; MG007 when one of them is missing or hidden.';
+revoke all on function graphium_private._families_of(uuid, text, uuid[], text) from public;
 
 create or replace function graphium_private._family_of(p_tenant_id uuid, p_kind text, p_id uuid) returns uuid
   language sql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
@@ -53,7 +56,7 @@ $family_of$;
 comment on function graphium_private._family_of(uuid, text, uuid) is 'The family of one row that the caller sees; MG007 when it is missing or hidden.';
 revoke all on function graphium_private._family_of(uuid, text, uuid) from public;
 
-create or replace function graphium_private._edit_scopes(p_tenant_id uuid, p_kind text, p_ids uuid[], p_scopes text[], p_cascade boolean) returns int
+create or replace function graphium_private._edit_scopes(p_tenant_id uuid, p_kind text, p_ids uuid[], p_scopes text[], p_cascade boolean, p_argument text) returns int
   language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $edit_scopes$
 declare
@@ -68,10 +71,11 @@ begin
   if p_kind is null or p_kind not in ('family', 'specimen', 'statement') then
     perform graphium_private._raise_error('MG008', format('kind must be family, specimen or statement, got %s', coalesce(quote_literal(p_kind), 'NULL')), 'A genus follows its family.');
   end if;
+  perform graphium_private._require_boolean('cascade', p_cascade);
 
-  v_families := graphium_private._families_of(p_tenant_id, p_kind, p_ids);
+  v_families := graphium_private._families_of(p_tenant_id, p_kind, p_ids, p_argument);
   perform graphium_private._lock_families(p_tenant_id, v_families);
-  perform graphium_private._families_of(p_tenant_id, p_kind, p_ids); -- still there, now that nobody else can touch them?
+  perform graphium_private._families_of(p_tenant_id, p_kind, p_ids, p_argument); -- still there, now that nobody else can touch them?
   perform graphium_private._require_held(v_scopes, 'required_scopes');
 
   if p_kind = 'family' then
@@ -97,8 +101,8 @@ begin
   return v_changed;
 end
 $edit_scopes$;
-comment on function graphium_private._edit_scopes(uuid, text, uuid[], text[], boolean) is 'The steps of both set_required_scopes functions: check, lock, check again, write.';
-revoke all on function graphium_private._edit_scopes(uuid, text, uuid[], text[], boolean) from public;
+comment on function graphium_private._edit_scopes(uuid, text, uuid[], text[], boolean, text) is 'The steps of both set_required_scopes functions: check, lock, check again, write.';
+revoke all on function graphium_private._edit_scopes(uuid, text, uuid[], text[], boolean, text) from public;
 
 create or replace function graphium.set_many_required_scopes(kind text, ids uuid[], required_scopes text[], cascade boolean = false) returns int
   language plpgsql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
@@ -107,7 +111,7 @@ begin
   if ids is null then
     perform graphium_private._raise_error('MG008', 'ids must not be NULL', 'Give an array of ids; ''{}'' changes nothing.');
   end if;
-  return graphium_private._edit_scopes(graphium_private._require_writer(), lower(kind), ids, required_scopes, cascade);
+  return graphium_private._edit_scopes(graphium_private._require_writer(), lower(kind) collate "C", ids, required_scopes, cascade, 'ids');
 end
 $set_many_required_scopes$;
 comment on function graphium.set_many_required_scopes(text, uuid[], text[], boolean) is
@@ -118,7 +122,7 @@ grant execute on function graphium.set_many_required_scopes(text, uuid[], text[]
 create or replace function graphium.set_required_scopes(kind text, id uuid, required_scopes text[], cascade boolean = false) returns int
   language sql volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $set_required_scopes$
-  select graphium_private._edit_scopes(graphium_private._require_writer(), lower(kind), array[id], required_scopes, cascade)
+  select graphium_private._edit_scopes(graphium_private._require_writer(), lower(kind) collate "C", array[id], required_scopes, cascade, 'id')
 $set_required_scopes$;
 comment on function graphium.set_required_scopes(text, uuid, text[], boolean) is
   'Sets who may see a family, specimen or statement (with cascade: and what the caller sees inside it), and returns how many rows changed.';

@@ -13,7 +13,7 @@ as $rename_taxon$
 declare
   c_id constant uuid := rename_taxon.id;
   v_tenant_id uuid := graphium_private._require_admin();
-  v_kind text := graphium_private._require_taxon_kind(kind);
+  v_kind text collate "C" := graphium_private._require_taxon_kind(kind collate "C", 'A statement keeps its wording: forget it, and ingest the new one.');
   v_name text := graphium_private._clean_name(rename_taxon.name, 'name');
 begin
   perform graphium_private._lock_families(v_tenant_id, array[graphium_private._family_of(v_tenant_id, v_kind, c_id)]);
@@ -63,7 +63,7 @@ as $forget_taxon$
 declare
   c_id constant uuid := forget_taxon.id;
   v_tenant_id uuid := graphium_private._require_admin();
-  v_kind text := graphium_private._require_taxon_kind(kind);
+  v_kind text collate "C" := graphium_private._require_taxon_kind(kind collate "C", 'Statements are deleted by graphium.forget_context().');
   v_family_id uuid := graphium_private._family_of(v_tenant_id, v_kind, c_id);
   v_statements int;
 begin
@@ -89,15 +89,16 @@ comment on function graphium.forget_taxon(text, uuid) is 'Deletes a family, genu
 revoke all on function graphium.forget_taxon(text, uuid) from public;
 grant execute on function graphium.forget_taxon(text, uuid) to graphium_admin;
 
-create or replace function graphium_private._require_taxon_kind(kind text) returns text
+drop function if exists graphium_private._require_taxon_kind(text); -- with one hint for all
+create or replace function graphium_private._require_taxon_kind(kind text, hint text) returns text
   language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $require_taxon_kind$
 begin
   if lower(kind) in ('family', 'genus', 'specimen') then
     return lower(kind);
   end if;
-  perform graphium_private._raise_error('MG008', format('kind must be family, genus or specimen, got %s', coalesce(quote_literal(kind), 'NULL')), 'Statements are deleted by graphium.forget_context().');
+  perform graphium_private._raise_error('MG008', format('kind must be family, genus or specimen, got %s', coalesce(quote_literal(kind), 'NULL')), hint);
 end
 $require_taxon_kind$;
-comment on function graphium_private._require_taxon_kind(text) is 'family, genus or specimen; else MG008.';
-revoke all on function graphium_private._require_taxon_kind(text) from public;
+comment on function graphium_private._require_taxon_kind(text, text) is 'family, genus or specimen; else MG008.';
+revoke all on function graphium_private._require_taxon_kind(text, text) from public;

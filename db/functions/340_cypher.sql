@@ -109,8 +109,11 @@ begin
       perform graphium_private._raise_error('MG009', 'the tenant''s graph is missing or damaged', 'An administrator runs graphium.rebuild_graph(): it is due after pg_restore.');
     elsif v_state = '42804' and v_message like 'return row and column%' then
       perform graphium_private._refuse_cypher('the query returns more than one column', 'Return one map: RETURN {family: f.name, genus: g.name}.');
+    elsif v_message like 'could not find rte for %' then -- AGE's words for it
+      perform graphium_private._refuse_cypher(format('%s is not defined here', quote_ident(substr(v_message, 24))),
+        'A name comes from MATCH, UNWIND or WITH, and after a WITH only what it names is left.');
     elsif v_state ~ '^(?:22|42|0A|54|XX)' then -- 22: a negative LIMIT, a division by zero
-      perform graphium_private._refuse_cypher(v_message);
+      perform graphium_private._refuse_cypher(v_message, 'So says Apache AGE of a name or a value in the query; docs/graph.md says what it does otherwise than others.');
     end if;
     raise;
   end;

@@ -59,9 +59,13 @@ as $check_cypher_grants$
    where p.oid in ('pg_catalog.uuid_eq(uuid, uuid)'::regprocedure, 'graphium_private.is_seen(uuid, text[], uuid, text[])'::regprocedure,
                    'graphium_private.is_seen_under(uuid, uuid, uuid, uuid, uuid, text[])'::regprocedure) and p.procost <> 0
   union all
-  select 'everybody sees in it which hidden rows a SERIALIZABLE transaction has read', 'pg_lock_status()'
+  select case p.proname when 'pg_export_snapshot' then 'everybody can keep with it what is erased, hidden or removed later'
+              when 'pg_lock_status' then 'everybody sees in it which hidden rows a SERIALIZABLE transaction has read'
+              else 'everybody sees in it what other sessions do' end, p.oid::regprocedure::text
     from pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) as a
-   where p.oid = 'pg_catalog.pg_lock_status()'::regprocedure and a.grantee = 0
+   where p.pronamespace = 'pg_catalog'::regnamespace and a.grantee = 0
+     and p.proname in ('pg_lock_status', 'pg_blocking_pids', 'pg_safe_snapshot_blocking_pids', 'pg_isolation_test_session_is_blocked',
+                       'pg_stat_get_backend_io', 'pg_stat_get_backend_wal', 'pg_export_snapshot')
   order by 1, 2
 $check_cypher_grants$;
 comment on function graphium_private._check_cypher_grants() is

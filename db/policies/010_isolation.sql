@@ -91,3 +91,17 @@ create policy tenant_and_scope_isolation on graphium.dh_symbioses
                when target_specimen_id is not null then exists (select from graphium.dh_specimens s where s.tenant_id = dh_symbioses.tenant_id and s.id = target_specimen_id)
                else exists (select from graphium.dh_families f where f.tenant_id = dh_symbioses.tenant_id and f.id = target_family_id)
              end);
+
+do $comments$
+declare
+  v_table regclass;
+begin
+  for v_table in select p.polrelid::regclass from pg_policy p join pg_class c on c.oid = p.polrelid
+                  where p.polname = 'tenant_and_scope_isolation' and c.relnamespace in ('graphium'::regnamespace, 'graphium_private'::regnamespace) loop
+    execute format('comment on policy tenant_and_scope_isolation on %s is ''A row is of the caller''''s tenant, and its audience includes him; nobody writes what he could not read.''', v_table);
+  end loop;
+  for v_table in select p.relid::regclass from pg_partition_tree('graphium.kg_embeddings') as p where p.level > 0 loop
+    execute format('comment on table %s is ''Part of graphium.kg_embeddings, by hash of the tenant.''', v_table);
+  end loop;
+end
+$comments$;

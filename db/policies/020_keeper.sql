@@ -13,6 +13,7 @@ begin
   loop
     execute format('drop policy if exists keeper_sees_all on %s', v_table);
     execute format('create policy keeper_sees_all on %s to graphium_keeper using (true) with check (true)', v_table);
+    execute format('comment on policy keeper_sees_all on %s is ''Trigger functions, counters, checks and erasure see past the caller.''', v_table);
   end loop;
 end
 $keeper$;

@@ -38,6 +38,7 @@ begin
     execute format('drop policy if exists before_conditions_of_callers on %s', v_table);
     execute format('create policy before_conditions_of_callers on %s as restrictive for select to graphium_reader
                       using ((%s = (select graphium_private.caller_tenant_id())) is true and %s)', v_table, v_tenant, v_rule);
+    execute format('comment on policy before_conditions_of_callers on %s is ''The same rule, tried before the conditions of a caller''''s own query.''', v_table);
   end loop;
 end
 $order$;

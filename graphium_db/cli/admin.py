@@ -8,8 +8,9 @@ import click
 import psycopg
 
 from graphium_db import calls, errors
-from graphium_db.cli.options import Session, admin_options, examples
-from graphium_db.cli.output import counted, done, print_json, say, shown, table
+from graphium_db.cli.options import Scope, Session, admin_options, examples
+from graphium_db.cli.output import counted, done, listed, print_json, say, shown, table
+from graphium_db.client import Graphium
 
 
 @click.group()
@@ -44,6 +45,8 @@ def tenant_create(session: Session, slug: str, embedding_model: str, dimensions:
 def tenant_drop(session: Session, slug: str, yes: bool, as_json: bool) -> None:
     """Erase a tenant with all that it remembers."""
     if not yes:
+        with Graphium(session.operator_dsn(), tenant=slug) as memory:
+            memory.caller()  # there is such a tenant
         try:
             sure = click.confirm(f"Erase tenant {shown(slug)} with all that it remembers?", err=True)
         except click.Abort:
@@ -99,35 +102,35 @@ graphium principal add analyst --tenant acme --scope hr --read-only
 """
     ),
 )
-@click.argument("role")
+@click.argument("role_name", metavar="ROLE")
 @click.option("--tenant", required=True, help="The tenant that the role is.")
-@click.option("--scope", "scopes", multiple=True, help="Scope that the role holds at most; repeatable.")
+@click.option("--scope", "scopes", multiple=True, type=Scope(), help="Scope that the role holds at most; repeatable.")
 @click.option("--read-only", is_flag=True, help="The role only reads.")
 @admin_options
 def principal_add(
-    session: Session, role: str, tenant: str, scopes: tuple[str, ...], read_only: bool, as_json: bool
+    session: Session, role_name: str, tenant: str, scopes: tuple[str, ...], read_only: bool, as_json: bool
 ) -> None:
     """Make a login role a principal: whatever it sets, it is that tenant with at most those scopes."""
     with session.admin() as memory:
-        memory.add_principal(role, tenant, scopes, read_only)
+        memory.add_principal(role_name, tenant, scopes, read_only)
     if as_json:
-        print_json({"role": role, "tenant": tenant, "scopes": scopes, "read_only": read_only})
+        print_json({"role": role_name, "tenant": tenant, "scopes": scopes, "read_only": read_only})
     else:
-        held = ", ".join(shown(scope) for scope in scopes) or "no scopes"
-        done(f"{shown(role)} is {shown(tenant)} with {held}{', read-only' if read_only else ''}")
+        held = listed(scopes) or "no scopes"
+        done(f"{shown(role_name)} is {shown(tenant)} with {held}{', read-only' if read_only else ''}")
 
 
 @principal.command("remove", epilog=examples("graphium principal remove analyst"))
-@click.argument("role")
+@click.argument("role_name", metavar="ROLE")
 @admin_options
-def principal_remove(session: Session, role: str, as_json: bool) -> None:
+def principal_remove(session: Session, role_name: str, as_json: bool) -> None:
     """Undo `principal add`. The role itself stays."""
     with session.admin() as memory:
-        memory.remove_principal(role)
+        memory.remove_principal(role_name)
     if as_json:
-        print_json({"removed": role})
+        print_json({"removed": role_name})
     else:
-        done(f"{shown(role)} is no principal any more")
+        done(f"{shown(role_name)} is no principal any more")
 
 
 @principal.command("list", epilog=examples("graphium principal list\ngraphium principal list --json"))
@@ -154,7 +157,7 @@ def principal_list(session: Session, as_json: bool) -> None:
                 [
                     shown(p.role_name),
                     shown(p.tenant),
-                    ", ".join(shown(scope) for scope in p.scopes) or "none",
+                    listed(p.scopes) or "none",
                     ("read" if p.read_only else "read and write") if p.is_in_force else "nothing: add or remove it",
                 ]
                 for p in principals

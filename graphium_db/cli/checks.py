@@ -10,9 +10,9 @@ import psycopg
 
 from graphium_db import calls
 from graphium_db.client import Graphium
-from graphium_db.deploy import DeployError, DeployNotAllowedError, plan
-from graphium_db.deploy.plan import BY_HAND, REFUSED
-from graphium_db.errors import GraphiumError, NoTenantError, UnknownTenantError
+from graphium_db.deploy import DeployError, NotTheDeployerError, bootstrap_command, plan
+from graphium_db.deploy.plan import AGAIN, BY_HAND, REFUSED
+from graphium_db.errors import GraphiumError, UnknownTenantError
 
 Connection = psycopg.Connection[Any]
 Level = Literal["ok", "info", "warning", "fault"]
@@ -51,10 +51,8 @@ def run(dsn: str, tenant: str | None, tenant_asked_for: bool = True) -> list[Fin
             return [*findings, Finding("deployment", "fault", "not deployed", "Run graphium migrate.")]
         for check in (_deployment, _login, _security):
             findings += check(conn)
-        if any(finding.check == "deployment" and finding.level == "fault" for finding in findings):
-            findings = [
-                finding for finding in findings if finding.check != "changed_by_hand"
-            ]  # told already, by object
+        if any(finding.check == "deployment" and finding.object is not None for finding in findings):
+            findings = [finding for finding in findings if finding.check != "changed_by_hand"]  # told, by object
         is_admin = _one(conn, b"select pg_has_role(session_user, 'graphium_admin', 'member')")
     if tenant is None:
         return findings
@@ -81,9 +79,8 @@ def _extensions(conn: Connection) -> Iterator[Finding]:
     for name, least in MINIMUM.items():
         wanted = ".".join(map(str, least))
         if name not in have:
-            yield Finding(
-                f"extension {name}", "fault", "missing", "A superuser runs db/bootstrap.sql in this database."
-            )
+            remedy = f"As a superuser: {bootstrap_command(conn.info.dbname)}"
+            yield Finding(f"extension {name}", "fault", "missing", remedy)
         else:
             enough = tuple(int(part) for part in have[name].split(".")[:2]) >= least
             remedy = f"At least {wanted} is needed."
@@ -104,31 +101,23 @@ def _is_deployed(conn: Connection) -> bool:
 def _deployment(conn: Connection) -> Iterator[Finding]:
     try:
         changes = plan(conn).changes
-    except DeployNotAllowedError as error:
-        if error.hint:
-            yield Finding("deployment", "fault", f"not compared: {error.message}", error.hint)
-        else:
-            found = "not compared with the files of this version"
-            yield Finding("deployment", "warning", found, "Run doctor with the deployer's login, too.")
+    except NotTheDeployerError:
+        found = "not compared with the files of this version"
+        yield Finding("deployment", "warning", found, "Run doctor with the deployer's login, too.")
         return
     except DeployError as error:
         yield Finding("deployment", "fault", f"not compared: {error.message}", error.hint)
         return
-    if refused := [change for change in changes if change.action == REFUSED]:
-        found = f"changed by hand since the last migrate: {_some([change.path for change in refused])}"
-        remedy = " ".join(statement for change in refused[:SHOWN] for statement in change.statements)
-        if len(refused) > SHOWN:
-            remedy += f" (and {len(refused) - SHOWN} more: graphium migrate --plan)"
-        yield Finding("deployment", "fault", found, f"As a superuser, and then graphium migrate: {remedy}")
-        return
-    by_hand = [change.path for change in changes if change.action == BY_HAND]
-    to_apply = [change.path for change in changes if change.action != BY_HAND]
-    if by_hand:
-        found = f"changed by hand since the last migrate: {_some(by_hand)}"
-        yield Finding("deployment", "fault", found, "graphium migrate puts it back.")
-    elif to_apply:
+    by_hand = [change for change in changes if change.action in (REFUSED, BY_HAND)]
+    for change in by_hand:
+        # What is refused is a superuser's: his statement. The rest is the deployer's.
+        remedy = " ".join(change.statements) if change.action == REFUSED else "graphium migrate puts it back."
+        yield Finding("deployment", "fault", "changed by hand since the last migrate", remedy, change.path)
+    # On account of a change by hand, files are applied again that are as they were.
+    to_apply = [c.path for c in changes if c not in by_hand and not (by_hand and c.action == AGAIN)]
+    if to_apply:
         yield Finding("deployment", "fault", f"{len(to_apply)} to apply: {_some(to_apply)}", "graphium migrate")
-    else:
+    elif not by_hand:
         yield Finding("deployment", "ok", "up to date")
 
 
@@ -190,8 +179,9 @@ def _data(dsn: str, tenant: str) -> Iterator[Finding]:
         for name, check in checks.items():
             try:
                 faults = check()
-            except (NoTenantError, UnknownTenantError):
-                raise
+            except UnknownTenantError as error:
+                yield Finding("data", "fault", error.message, "graphium tenant list", tenant)
+                return
             except (GraphiumError, psycopg.Error) as error:
                 yield _not_checked(name, error)
                 continue

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 import psycopg
@@ -48,6 +50,7 @@ _COMMANDS = {  # for the functions that the database's hints name
     "graphium.context_tree": "`graphium tree --ids`",
     "graphium.create_tenant": "`graphium tenant create`",
     "graphium.forget_context": "`graphium forget`",
+    "graphium.list_principals": "`graphium principal list`",
     "graphium.list_tenants": "`graphium tenant list`",
     "graphium.rebuild_graph": "`graphium maintain --rebuild-graphs`",
     "graphium.rebuild_memory": "`graphium maintain --rebuild-memory`",
@@ -59,6 +62,18 @@ _WRITES = re.compile(
     r"permission denied for function (ingest_context|ingest_many|forget_context|set_(many_)?required_scopes)$"
 )
 _DENIED = ("42501", "28000", "28P01")
+_NOT_CONNECTED = (  # what a refused connection says, and what to do about it
+    ("password authentication failed", "Check user and password in the DSN (or PGPASSWORD, ~/.pgpass)."),
+    ("no password supplied", "Give the password in the DSN, in PGPASSWORD or in ~/.pgpass."),
+    ("permission denied for database", "Whoever owns the database runs: grant connect on database … to this login."),
+    (
+        r'database ".*" does not exist',
+        "Check dbname in the DSN. A new one: createdb, then `graphium migrate --bootstrap`.",
+    ),
+    (r'role ".*" does not exist', "Check user in the DSN."),
+    ("FATAL", None),
+    ("", "Check host and port in the DSN, and whether a server runs there. `graphium up` starts the embedded one."),
+)
 
 
 class _Group(click.Group):
@@ -129,8 +144,6 @@ def explained(error: Exception, administrative: bool = False) -> tuple[str, str 
             f"the DSN cannot be read: {str(error).strip()}",
             "As in postgresql://user:password@host/database or 'host=… dbname=… user=…'.",
         )
-    if isinstance(error, errors.BadArgumentError) and error.message.startswith(("since ", "until ")):
-        return f"--{error.message}", error.hint
     if isinstance(error, errors.NoTenantError):
         return (
             error.message,
@@ -140,8 +153,10 @@ def explained(error: Exception, administrative: bool = False) -> tuple[str, str 
         return error.message, error.hint and _FUNCTION.sub(_as_command, error.hint)
     if isinstance(error, psycopg.Error):
         message = error.diag.message_primary or str(error).strip() or type(error).__name__
-        hint = error.diag.message_hint
-        if error.sqlstate in _NOT_DEPLOYED:
+        hint = error.diag.message_hint and _FUNCTION.sub(_as_command, error.diag.message_hint)
+        if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
+            hint = next(hint for words, hint in _NOT_CONNECTED if re.search(words, message))
+        elif error.sqlstate in _NOT_DEPLOYED:
             hint = "Is Graphium deployed there, in this version? `graphium migrate --plan` says what is missing."
         elif error.sqlstate == "42501" and hint is None and administrative:
             hint = "Tenants, principals and maintenance need a login that is a member of graphium_admin."
@@ -156,8 +171,20 @@ def _as_command(call: re.Match[str]) -> str:
     return _COMMANDS.get(call[1], call[0])
 
 
-def _report(error: Exception, context: Mapping[str, bool]) -> int:
+def _by_option(message: str, command: click.Command | None) -> str:
+    """What the database or the client calls an argument, by the name that the command has for it."""
+    name = re.split(r"\W", message, maxsplit=1)[0]
+    for parameter in command.params if command else ():
+        if parameter.name == name:
+            is_option = isinstance(parameter, click.Option)
+            ours = max(parameter.opts, key=len) if is_option else re.sub(r"\W", "", parameter.metavar or name.upper())
+            return ours + message.removeprefix(name)
+    return message
+
+
+def _report(error: Exception, context: Mapping[str, Any]) -> int:
     message, hint = explained(error, context.get("admin", False))
+    message = _by_option(message, context.get("command"))
     if context.get("json"):
         _report_json(error.sqlstate if isinstance(error, (GraphiumError, psycopg.Error)) else None, message, hint)
     else:
@@ -173,8 +200,9 @@ def _report_json(sqlstate: str | None, message: str, hint: str | None) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    context: dict[str, bool] = {}
+    context: dict[str, Any] = {}
     write_what_the_terminal_lacks_as_escapes()
+    logging.getLogger("psycopg").setLevel(logging.CRITICAL)  # it logs errors that it raises as well
     try:
         with cli.make_context("graphium", list(sys.argv[1:] if arguments is None else arguments), obj=context) as ctx:
             cli.invoke(ctx)

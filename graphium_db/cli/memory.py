@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -17,20 +18,20 @@ from rich.tree import Tree
 from graphium_db import classification
 from graphium_db.cli import records
 from graphium_db.cli.options import (
-    LAYER_KINDS,
-    MEMORY_TYPES,
     Session,
     caller_options,
     examples,
     filter_options,
     json_option,
     or_none,
+    required_scope_option,
 )
 from graphium_db.cli.output import (
     counted,
     done,
     is_map_of_values,
     json_value,
+    listed,
     path,
     print_json,
     put,
@@ -39,6 +40,7 @@ from graphium_db.cli.output import (
     statement_list,
     table,
 )
+from graphium_db.errors import BadArgumentError, BadEmbeddingError, BadStatementError
 from graphium_db.models import RecalledStatement, SearchHit
 
 SHOWN_ROWS = 40  # of an ingest; longer ones are summed up
@@ -60,11 +62,15 @@ graphium ingest --jsonl conversation.jsonl
 @click.option("-s", "--specimen", help="Specimen in the genus; made when new.")
 @click.option("--jsonl", type=click.File("rb"), help="Statements, one JSON object a line; - is stdin.")
 @click.option("--whole", is_flag=True, help="Keep each TEXT as one statement; by default it is split into sentences.")
-@click.option("--required-scope", "required_scopes", multiple=True, help="Audience: who may see it; repeatable.")
+@required_scope_option(help="Audience: who may see it; repeatable.")
 @click.option("--source", help="The conversation or document that it came from.")
 @click.option("--occurred-at", metavar="TIME", help="When it happened.")
-@click.option("--type", "memory_type", type=click.Choice(MEMORY_TYPES), help="Instead of the classification.")
-@click.option("--layer", "layer_kind", type=click.Choice(LAYER_KINDS), help="Instead of the classification.")
+@click.option(
+    "--type", "memory_type", type=click.Choice(classification.MEMORY_TYPES), help="Instead of the classification."
+)
+@click.option(
+    "--layer", "layer_kind", type=click.Choice(classification.LAYER_KINDS), help="Instead of the classification."
+)
 @caller_options
 def ingest(
     session: Session,
@@ -91,7 +97,7 @@ def ingest(
         raise click.UsageError(f"Give {', '.join(missing)}, too: what TEXT is about.")
     source = records.from_jsonl(jsonl) if jsonl is not None else records.from_texts(texts, whole)
     rows: list[records.Stored] = []
-    with session.memory() as memory:
+    with session.memory() as memory, contextlib.nullcontext() if jsonl is not None else _sentences():
         for batch in records.ingest(memory, source, defaults, or_none(required_scopes), total=records.size(jsonl)):
             rows += batch
     if as_json:
@@ -116,6 +122,20 @@ def ingest(
         f"{counted(len(rows), 'statement')}: {len(rows) - known} new, {known} known before"
         + (f" ({types})" if types else "")
     )
+
+
+@contextlib.contextmanager
+def _sentences() -> Iterator[None]:
+    """What is wrong with a line is wrong with a sentence, or with an option that was given for all."""
+    try:
+        yield
+    except (BadStatementError, BadEmbeddingError, BadArgumentError) as error:
+        line, _, message = error.message.partition(": ")
+        if not line.startswith("line "):
+            raise
+        if not message.startswith(("occurred_at ", "source ", "family ", "genus ", "specimen ")):
+            message = f"sentence {line.removeprefix('line ')}: {message}"
+        raise type(error)(message, error.hint) from error
 
 
 @click.command(
@@ -260,7 +280,7 @@ graphium scopes family --cascade --required-scope hr \\
 )
 @click.argument("kind", type=click.Choice(["family", "specimen", "statement"]))
 @click.argument("ids", nargs=-1, required=True, type=click.UUID, metavar="ID...")
-@click.option("--required-scope", "required_scopes", multiple=True, help="Who may see it from now on; repeatable.")
+@required_scope_option(help="Who may see it from now on; repeatable.")
 @click.option("--open", "is_open", is_flag=True, help="Everyone in the tenant may see it from now on.")
 @click.option("--cascade", is_flag=True, help="The same for all inside it that you see.")
 @caller_options
@@ -398,7 +418,7 @@ def _cell(value: Any) -> str:
 
 
 def _audience(required_scopes: Sequence[str]) -> str:
-    return "" if not required_scopes else f"for {', '.join(shown(scope) for scope in required_scopes)}"
+    return "" if not required_scopes else f"for {listed(required_scopes)}"
 
 
 def _edge(hit: SearchHit) -> list[tuple[str, str]]:

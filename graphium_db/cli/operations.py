@@ -136,26 +136,33 @@ def migrate(
     if plan_only:
         plan = deploy.plan(session.operator_dsn())
         if as_json:
-            print_json({"changes": plan.changes})
+            print_json({"changes": plan.changes, "hardening_due": plan.hardening_due})
         else:
             done(plan.told(verbose=verbose))
+            _say_due(plan.hardening_due)
         if plan.refusal:
             raise plan.refusal
         return
     deployed = deploy.deploy(session.operator_dsn())
     if as_json:
         print_json(deployed)
-    elif not deployed:
+        return
+    for verb, paths in (
+        ("changed by hand since the last migrate, put back:", deployed.by_hand),
+        ("migrated", deployed.migrations),
+        ("applied", deployed.files),
+        ("removed", deployed.removed),
+    ):
+        for path in paths:
+            done(f"{verb} {path}")
+    if not deployed:
         done("Nothing to do.")
-    else:
-        for verb, paths in (
-            ("changed by hand since the last migrate, put back:", deployed.by_hand),
-            ("migrated", deployed.migrations),
-            ("applied", deployed.files),
-            ("removed", deployed.removed),
-        ):
-            for path in paths:
-                done(f"{verb} {path}")
+    _say_due(deployed.hardening_due)
+
+
+def _say_due(command: str | None) -> None:
+    if command:
+        say(f"db/hardening.sql is due after this migrate. As a superuser: {command}")
 
 
 def _vector_schema(dsn: str | None) -> str:

@@ -11,14 +11,24 @@ from typing import Any, TypeVar
 import click
 
 from graphium_db import server
+from graphium_db.classification import LAYER_KINDS, MEMORY_TYPES
 from graphium_db.client import Graphium
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class _Scope(click.ParamType[str]):
+class Scope(click.ParamType[str]):
+    """One scope. A comma separates several in GRAPHIUM_SCOPES alone, and would else make one that nobody holds."""
+
     name = "scope"
     envvar_list_splitter = ","  # GRAPHIUM_SCOPES=hr,finance
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if "," in value:
+            option = max(param.opts, key=len) if param else ""
+            each = " ".join(f"{option} {scope.strip()}" for scope in value.split(","))
+            self.fail(f"give {option} once for each scope: {each}", param, ctx)
+        return value
 
 
 _dsn = click.option(
@@ -29,15 +39,20 @@ _scope = click.option(
     "--scope",
     "scopes",
     multiple=True,
-    type=_Scope(),
+    type=Scope(),
     envvar="GRAPHIUM_SCOPES",
     show_envvar=True,
     help="Scope that the caller holds; repeatable. Without it: none, or all that a principal has; '' is none at all.",
 )
 
 
+required_scope_option = functools.partial(
+    click.option, "--required-scope", "required_scopes", multiple=True, type=Scope()
+)
+
+
 def _remember_json(context: click.Context, _parameter: click.Parameter, value: bool) -> bool:
-    context.find_root().obj["json"] = value
+    context.find_root().obj.update(json=value, command=context.command)
     return value
 
 
@@ -112,10 +127,6 @@ def filter_options(command: F) -> F:
     ):
         command = option(command)
     return command
-
-
-MEMORY_TYPES = ("fact", "event", "discovery", "preference", "advice", "decision")
-LAYER_KINDS = ("preloaded", "on_demand")
 
 
 def or_none(values: tuple[str, ...]) -> list[str] | None:

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, is_dataclass
 from datetime import date, datetime
 from io import TextIOWrapper
@@ -50,6 +51,11 @@ def shown(text: str | None) -> str:
 
 def path(*names: str | None) -> str:
     return " › ".join(shown(name) for name in names)
+
+
+def listed(scopes: Iterable[str]) -> str:
+    """Scopes, in quotes where one would look like two."""
+    return ", ".join(f'"{shown(scope)}"' if "," in scope else shown(scope) for scope in scopes)
 
 
 def counted(count: int, noun: str) -> str:
@@ -162,7 +168,9 @@ def progress_bar() -> Progress:
 
 
 def say(message: str, style: str = "") -> None:
-    """A line for the person at the terminal, on stderr: stdout carries data only."""
+    """A line for the person at the terminal, on stderr: stdout carries data only, and this comes after it."""
+    with suppress(BrokenPipeError):
+        sys.stdout.flush()
     put(Text(message, style=style), console(stderr=True))
 
 

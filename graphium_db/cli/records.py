@@ -16,7 +16,14 @@ from uuid import UUID
 import click
 
 from graphium_db import calls, inputs
-from graphium_db.cli.options import Session, caller_options, examples, filter_options, or_none
+from graphium_db.cli.options import (
+    Session,
+    caller_options,
+    examples,
+    filter_options,
+    or_none,
+    required_scope_option,
+)
 from graphium_db.cli.output import counted, done, path, print_json, progress_bar, say
 from graphium_db.client import Graphium
 from graphium_db.errors import BadArgumentError, BadEmbeddingError, BadStatementError
@@ -211,10 +218,13 @@ def _complete(record: Record, defaults: Mapping[str, str | None]) -> None:
         if value is not None and record.fields.get(name) is None:
             record.fields[name] = value
     for name in (*_TAXA, "content"):
-        if not isinstance(record.fields.get(name), str):
+        value = record.fields.get(name)
+        if not isinstance(value, str):
             raise BadStatementError(
-                f"line {record.line}: {name} must be text, got {record.fields.get(name)!r}",
-                f"Name it in the line, or for all lines that do not with --{name}." if name in _TAXA else None,
+                f"line {record.line}: {name} {'is missing' if value is None else f'must be text, got {value!r}'}",
+                f"Name it in the line, or for all lines that do not with --{name}."
+                if name in _TAXA
+                else "Give one sentence.",
             )
     calls.check_statement(f"line {record.line}", record.fields)
 
@@ -365,9 +375,7 @@ graphium export --tenant acme | graphium import --tenant acme-copy -
 @click.option("-f", "--family", help="For lines that name none.")
 @click.option("-g", "--genus", help="For lines that name none.")
 @click.option("-s", "--specimen", help="For lines that name none.")
-@click.option(
-    "--required-scope", "required_scopes", multiple=True, help="Audience of what is new and of lines without one."
-)
+@required_scope_option(help="Audience of what is new and of lines without one; repeatable.")
 @caller_options
 def import_(
     session: Session, file: BinaryIO, required_scopes: tuple[str, ...], as_json: bool, **defaults: str | None

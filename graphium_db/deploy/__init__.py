@@ -8,9 +8,21 @@ sql()                              # one file that `psql -f` applies with the sa
 
 from __future__ import annotations
 
-from graphium_db.deploy.apply import Deployed, bootstrap, deploy
+from graphium_db.deploy.apply import Deployed, bootstrap, bootstrap_command, deploy
 from graphium_db.deploy.plan import Plan, plan
 from graphium_db.deploy.script import sql
-from graphium_db.deploy.tree import DeployError, DeployNotAllowedError, Tree
+from graphium_db.deploy.tree import DeployError, DeployNotAllowedError, NotTheDeployerError, Tree
 
-__all__ = ["DeployError", "DeployNotAllowedError", "Deployed", "Plan", "Tree", "bootstrap", "deploy", "plan", "sql"]
+__all__ = [
+    "DeployError",
+    "DeployNotAllowedError",
+    "Deployed",
+    "NotTheDeployerError",
+    "Plan",
+    "Tree",
+    "bootstrap",
+    "bootstrap_command",
+    "deploy",
+    "plan",
+    "sql",
+]

@@ -12,10 +12,11 @@ import io
 import logging
 import platform
 import re
+import shlex
 import time
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
@@ -29,7 +30,7 @@ from yoyo.backends.core.postgresql import PostgresqlPsycopgBackend
 from yoyo.migrations import default_migration_table
 
 from graphium_db.deploy import drift, verify
-from graphium_db.deploy.tree import DeployError, DeployNotAllowedError, SqlFile, Tree, sha256
+from graphium_db.deploy.tree import DeployError, NotTheDeployerError, SqlFile, Tree, sha256
 
 log = logging.getLogger("graphium.deploy")
 
@@ -65,12 +66,14 @@ class Deployed:
     """What a deploy did: ids of migrations, paths of files applied and of records removed. All empty: nothing to do.
 
     `by_hand`: the objects that somebody had changed since the last deploy, for which every file was applied again.
+    `hardening_due`: what a superuser types, where he ran `hardening.sql` and it is not in force for all that it marks.
     """
 
     migrations: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     by_hand: tuple[str, ...] = ()
+    hardening_due: str | None = field(default=None, compare=False)
 
     def __bool__(self) -> bool:
         return bool(self.migrations or self.files or self.removed or self.by_hand)
@@ -120,23 +123,32 @@ def deploy(target: str | Connection, *, tree: Tree | None = None, wait: float = 
                 by_hand = drift.differences(conn)
                 if refused := drift.refused(by_hand, made(conn, tree)):
                     raise drift.refusal(refused)
-                again = bool(by_hand) or not drift.known(conn)
+                known = drift.known(conn)
                 drift.put_back(conn, by_hand)
             migrated = _migrate(conn, tree)
             with owner_transaction(conn):
                 # A migration may have added tables that policies or loops in repeatable files speak about.
-                todo = pending(conn, tree, everything=again or bool(migrated))
+                todo = pending(
+                    conn,
+                    tree,
+                    everything=bool(by_hand or migrated) or not known,
+                    but=spared(conn, tree, by_hand) if known else (),
+                )
                 _apply_files(conn, todo.files)
                 _forget_removed(conn, todo.removed, tree)
                 if migrated or todo.files or todo.removed:
                     _record_migrations(conn, tree)
                     verify.check(conn, tree, vector_schema(conn))
                     drift.record(conn)
-    return Deployed(tuple(migrated), tuple(f.path for f in todo.files), todo.removed, tuple(map(str, by_hand)))
+                due = hardening_due(conn, tree)
+    return Deployed(tuple(migrated), tuple(f.path for f in todo.files), todo.removed, tuple(map(str, by_hand)), due)
 
 
-def pending(conn: Connection, tree: Tree, *, everything: bool = False) -> Pending:
-    """What differs between the tree and the database. Needs a transaction as graphium_owner."""
+def pending(conn: Connection, tree: Tree, *, everything: bool = False, but: Container[str] = ()) -> Pending:
+    """What differs between the tree and the database, or `everything`, `but` for files that are as they were.
+
+    Needs a transaction as graphium_owner.
+    """
     applied = _applied_migrations(conn)
     recorded: dict[str, str] = {}
     if _exists(conn, "graphium_private.deployed_files"):
@@ -151,9 +163,53 @@ def pending(conn: Connection, tree: Tree, *, everything: bool = False) -> Pendin
     files = tree.repeatables(vector_schema(conn))
     return Pending(
         tuple(p.stem for p in tree.migrations() if p.stem not in applied),
-        tuple(f for f in files if everything or recorded.get(f.path) != f.sha256),
+        tuple(f for f in files if recorded.get(f.path) != f.sha256 or (everything and f.path not in but)),
         tuple(sorted(p for p in set(recorded) - {f.path for f in files} if not p.startswith("migrations/"))),
     )
+
+
+def spared(conn: Connection, tree: Tree, by_hand: Iterable[drift.Difference]) -> set[str]:
+    """Paths of the files that make nothing but what `hardening.sql` marks, unless it was changed by hand.
+
+    Applied again, they would take the marks away, which only a superuser gives.
+    """
+    touched = " ".join(difference.object for difference in by_hand)
+    there = {
+        name
+        for (name,) in conn.execute(
+            "select format('graphium_private.%s', proname) from pg_proc"
+            " where pronamespace = to_regnamespace('graphium_private')"
+        )
+    }
+    return {
+        file.path
+        for file in tree.repeatables(vector_schema(conn))
+        if file.functions
+        and tree.hardened & there >= set(file.functions)
+        and not any(f"{name}(" in touched for name in file.functions)
+    }
+
+
+def hardening_due(conn: Connection, tree: Tree, files: Iterable[SqlFile] = ()) -> str | None:
+    """What a superuser types where `hardening.sql` was run and is not in force for all that it marks.
+
+    Or will not be, once `files` are applied.
+    """
+    row = conn.execute(
+        "select exists (select from pg_proc where oid = 'uuid_eq(uuid, uuid)'::regprocedure and procost = 0),"
+        " exists (select from pg_proc where pronamespace = to_regnamespace('graphium_private')"
+        "   and 'graphium_private.' || proname = any (%s) and procost <> 0)",
+        [list(tree.hardened)],
+    ).fetchone()
+    assert row is not None
+    was_run, unmarked = row
+    due = was_run and (unmarked or any(tree.hardened & set(file.functions) for file in files))
+    return bootstrap_command(conn.info.dbname) if due else None
+
+
+def bootstrap_command(database: str) -> str:
+    """What a superuser types."""
+    return f"graphium migrate --bootstrap | psql -v ON_ERROR_STOP=1 -d {shlex.quote(database)}"
 
 
 def made(conn: Connection, tree: Tree) -> set[str]:
@@ -168,7 +224,7 @@ def vector_schema(conn: Connection) -> str:
         " where e.extname = 'vector'"
     ).fetchone()
     if row is None:
-        raise DeployError("the extension vector is missing: a superuser runs db/bootstrap.sql first")
+        raise DeployError("the extension vector is missing", _as_superuser(conn))
     return str(row[0])
 
 
@@ -179,22 +235,27 @@ def check_server(conn: Connection) -> None:
     have = dict(conn.execute("select extname, extversion from pg_extension").fetchall())
     for name, least in (("vector", (0, 8)), ("age", (1, 5))):
         if name not in have:
-            raise DeployError(
-                f"the extension {name} is missing: a superuser runs db/bootstrap.sql in this database first"
-            )
+            raise DeployError(f"the extension {name} is missing", _as_superuser(conn))
         if tuple(int(n) for n in re.findall(r"\d+", have[name])[:2]) < least:
             raise DeployError(f"the extension {name} is {have[name]}, at least {least[0]}.{least[1]} is needed")
     for role in ROLES:
         row = conn.execute(
             "select coalesce((select pg_has_role(session_user, oid, 'SET') from pg_roles where rolname = %s), false),"
-            " quote_ident(session_user)",
+            " quote_ident(session_user),"
+            " exists (select from pg_roles"
+            "   where rolname = 'graphium_reader' and pg_has_role(session_user, oid, 'member'))",
             [role],
         ).fetchone()
         if row is not None and not row[0]:
-            raise DeployNotAllowedError(
-                f"{row[1]} cannot act as {role}: a superuser runs db/bootstrap.sql in this database, then "
-                f"grant {', '.join(ROLES)} to {row[1]} with inherit false, set true"
-            )
+            hint = "Use the deployer's login: graphium migrate --help."
+            if not row[2]:  # an application or a principal must not have that power
+                hint += f" To make {row[1]} that: {bootstrap_command(conn.info.dbname)}, and then, as a superuser too: "
+                hint += f"grant {', '.join(ROLES)} to {row[1]} with inherit false, set true;"
+            raise NotTheDeployerError(f"{row[1]} cannot act as {role}", hint)
+
+
+def _as_superuser(conn: Connection) -> str:
+    return f"As a superuser: {bootstrap_command(conn.info.dbname)}"
 
 
 # --- connection, lock, transaction -----------------------------------------------------------------------------------

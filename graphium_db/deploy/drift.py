@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 
-from graphium_db.deploy.tree import DeployError, DeployNotAllowedError
+from graphium_db.deploy.tree import DeployNotAllowedError
 from graphium_db.resources import db_path
 
 Connection = psycopg.Connection[Any]
@@ -46,13 +46,18 @@ class Difference:
         return f"{self.object} ({'added' if self.was is None else 'gone' if self.now is None else 'changed'})"
 
     @property
+    def thing(self) -> str | None:
+        """Its name, when it is a thing that has an owner."""
+        kind = next((kind for kind in _THINGS if self.object.startswith(f"{kind} ")), None)
+        return kind and self.object.removeprefix(f"{kind} ")
+
+    @property
     def refused(self) -> str | None:
         """The statement that a superuser runs first: a deploy neither drops nor takes what it did not make."""
-        kind = next((kind for kind in _THINGS if self.object.startswith(f"{kind} ")), None)
-        if kind is None or self.now is None:
+        if self.thing is None or self.now is None:
             return None
         if self.was is None:
-            return f"drop {self.object}".replace("drop function", "drop routine")
+            return f"alter {self.object} set schema public".replace("alter function", "alter routine")
         owner = self.was.split()[0]
         if owner == self.now.split()[0]:
             return None
@@ -128,12 +133,18 @@ def refused(found: Iterable[Difference], expected: Container[str]) -> tuple[Diff
     )
 
 
-def refusal(found: Iterable[Difference]) -> DeployError:
+def parts(found: Iterable[Difference], refused: Iterable[Difference]) -> tuple[Difference, ...]:
+    """Rights to added things that are refused, and the like: they go with them."""
+    added = [d.thing for d in refused if d.was is None and d.thing]
+    return tuple(d for d in found if d.was is None and d.thing is None and any(name in d.object for name in added))
+
+
+def refusal(found: Iterable[Difference]) -> DeployNotAllowedError:
     """The error for those that :func:`refused` names."""
     lines = "".join(
-        f"\n  {d.refused};" + ("  -- or move it to a schema of yours" if d.was is None else "") for d in found
+        f"\n  {d.refused};" + ("  -- or a schema of yours, or drop it" if d.was is None else "") for d in found
     )
-    return DeployError(
+    return DeployNotAllowedError(
         "changed by hand since the last migrate, and not by a deploy to put back",
         f"As a superuser, and then graphium migrate again:{lines}",
     )
@@ -163,9 +174,12 @@ def record(conn: Connection) -> None:
     conn.execute(RECORD.encode())
 
 
-def _by_superuser(left: list[Difference]) -> DeployError:
-    lines = "".join(f"\n  {d}: {d.remedy};" for d in left)
-    return DeployError(f"changed by hand since the last migrate; a superuser puts it back:{lines}")
+def _by_superuser(left: list[Difference]) -> DeployNotAllowedError:
+    lines = "".join(f"\n  {d.remedy};" for d in left)
+    return DeployNotAllowedError(
+        f"changed by hand since the last migrate: {', '.join(map(str, left))}",
+        f"As a superuser, and then graphium migrate again:{lines}",
+    )
 
 
 def _missing(conn: Connection, table: str) -> bool:

@@ -13,11 +13,13 @@ from graphium_db.deploy.tree import DeployError, Statement, Tree, statements
 
 BY_HAND = "changed by hand"
 REFUSED = "refused"
+AGAIN = "apply again"
 
 
 @dataclass(frozen=True)
 class Change:
-    """One file: its path under `db/`, `"migration" | "apply" | "removed"`, and what its statements do.
+    """One file: its path under `db/`, `"migration" | "apply" | "apply again" | "removed"`, and what its statements do.
+    What is applied again did not change, but something that it may speak of did.
 
     With `"changed by hand"`, `path` is an object of the database that is not as the last deploy left it; with
     `"refused"`, one on account of which a deploy would refuse, and the statement is for a superuser to run before it.
@@ -35,6 +37,8 @@ class Plan:
     changes: tuple[Change, ...]
     refusal: DeployError | None = None
     """What a deploy would raise instead."""
+    hardening_due: str | None = None
+    """What a superuser types afterwards, where he ran `hardening.sql` and it would not be in force any more."""
 
     def __bool__(self) -> bool:
         return bool(self.changes)
@@ -44,17 +48,27 @@ class Plan:
 
     def told(self, *, verbose: bool) -> str:
         """A line for each change, and how many of each kind; what their statements do as well."""
-        if not self:
-            return "Nothing to do."
-        lines = []
+        lines = [] if self else ["Nothing to do."]
         for change in self.changes:
+            if change.action == AGAIN and not verbose:
+                continue
             lines.append(f"{change.action} {change.path}")
             if verbose or change.action == REFUSED:
                 lines += [f"  {text}" for text in change.statements]
-        if not verbose:
+        if self and not verbose:
             counts = Counter(change.action for change in self.changes)
-            lines.append("In all: " + ", ".join(f"{count} {action}" for action, count in counts.items()))
+            lines.append("In all: " + ", ".join(f"{count} {_NOUNS[action]}" for action, count in counts.items()))
         return "\n".join(lines)
+
+
+_NOUNS = {
+    REFUSED: "refused",
+    BY_HAND: "changed by hand",
+    "migration": "to migrate",
+    "apply": "to apply",
+    AGAIN: "to apply again, unchanged",
+    "removed": "removed",
+}
 
 
 def plan(target: str | apply.Connection, *, tree: Tree | None = None) -> Plan:
@@ -67,20 +81,25 @@ def plan(target: str | apply.Connection, *, tree: Tree | None = None) -> Plan:
             # Pending migrations make every repeatable file run again: see deploy().
             by_hand = drift.differences(conn)
             refused = drift.refused(by_hand, apply.made(conn, tree))
-            todo = apply.pending(conn, tree)
+            told = {*refused, *drift.parts(by_hand, refused)}
+            todo = changed = apply.pending(conn, tree)
             if todo.migrations or by_hand or not drift.known(conn):
-                todo = apply.pending(conn, tree, everything=True)
+                todo = apply.pending(
+                    conn, tree, everything=True, but=apply.spared(conn, tree, by_hand) if drift.known(conn) else ()
+                )
+            due = apply.hardening_due(conn, tree, todo.files)
     paths = {p.stem: p for p in tree.migrations()}
     return Plan(
         tuple(Change(str(d), REFUSED, (f"{d.refused};",)) for d in refused)
-        + tuple(Change(str(d), BY_HAND, (d.remedy,) if d.remedy else ()) for d in by_hand if d not in refused)
+        + tuple(Change(str(d), BY_HAND, (d.remedy,) if d.remedy else ()) for d in by_hand if d not in told)
         + tuple(
             Change(f"migrations/{paths[m].name}", "migration", _describe(paths[m].read_text("utf-8")))
             for m in todo.migrations
         )
-        + tuple(Change(f.path, "apply", _describe(f.text)) for f in todo.files)
+        + tuple(Change(f.path, "apply" if f in changed.files else AGAIN, _describe(f.text)) for f in todo.files)
         + tuple(Change(path, "removed", ()) for path in todo.removed),
         drift.refusal(refused) if refused else None,
+        due,
     )
 
 

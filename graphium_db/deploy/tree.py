@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -30,7 +31,11 @@ class DeployError(GraphiumError):
 
 
 class DeployNotAllowedError(DeployError, NotAllowedError):
-    """It could be deployed, by somebody else than this login."""
+    """It could be deployed, by somebody else than this login, or when a superuser has mended something."""
+
+
+class NotTheDeployerError(DeployNotAllowedError):
+    """This login deploys nothing, and sees nothing of what was deployed."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,12 @@ class Tree:
         """What a superuser runs: `bootstrap.sql`, and `hardening.sql` where there is one."""
         files = (self.root / name for name in ("bootstrap.sql", "hardening.sql"))
         return "\n".join(file.read_text("utf-8") for file in files if file.is_file())
+
+    @property
+    def hardened(self) -> frozenset[str]:
+        """Functions of ours that `hardening.sql` marks in the catalog; `create or replace` takes the marks away."""
+        file = self.root / "hardening.sql"
+        return frozenset(re.findall(r"'(graphium_private\.\w+)\(", file.read_text("utf-8") if file.is_file() else ""))
 
     def migrations(self) -> list[Path]:
         """The `NNNN_name.sql` files in order, without their rollbacks."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphium_db import classify
-from graphium_db.classification import _UNICODE_FROM, rule_set
+from graphium_db.classification import _UNICODE_FROM, LAYER_KINDS, MEMORY_TYPES, rule_set
 from tests.support.databases import Connection, Database
 
 
@@ -94,3 +95,20 @@ def test_long_lines_are_fast(conn: Connection, unit: str) -> None:
         in_sql(conn, [line])
         times.append(time.perf_counter() - start)
     assert min(times) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("labels", "function", "column"),
+    [(MEMORY_TYPES, "_memory_types", "memory_type"), (LAYER_KINDS, "_layer_kinds", "layer_kind")],
+)
+def test_labels_are_the_same_everywhere(db: Database, labels: tuple[str, ...], function: str, column: str) -> None:
+    """In Python, in SQL, and in the check of every table that has the column."""
+    with db.connect() as boss:
+        assert boss.execute(f"select graphium_private.{function}()".encode()).fetchone() == (list(labels),)
+        checks = boss.execute(
+            """select conrelid::regclass::text, pg_get_constraintdef(oid) from pg_constraint
+                where contype = 'c' and connamespace = 'graphium'::regnamespace and pg_get_constraintdef(oid) like %s""",
+            [f"%({column} = ANY (ARRAY[%"],
+        ).fetchall()
+    assert "graphium.kg_statements" in {table for table, _ in checks}
+    assert {tuple(re.findall("'(.*?)'", check)) for _, check in checks} == {labels}

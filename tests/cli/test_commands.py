@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from graphium_db import errors
+from graphium_db import deploy, errors
 from graphium_db.cli.main import _OF_ERROR, cli
+from graphium_db.deploy import Tree
 from graphium_db.resources import db_path
 from tests.cli.conftest import Ran
 from tests.support.databases import Database, grant_deployer
@@ -44,6 +45,15 @@ def test_tenants_and_principals(db: Database, run: Run, environment: pytest.Monk
     assert run("principal", "remove", role).code == 5
     assert run("principal", "list").err == "No principals yet: graphium principal add …\n"
     assert run("principal", "add", "no-such-role", "--tenant", "small").code == 5
+    ran = run("principal", "add", role, "--tenant", "small", "--scope", "hr, sales")
+    assert ran.code == 2
+    assert ran.err.endswith("'--scope': give --scope once for each scope: --scope hr --scope sales\n")
+    db.connect("admin").execute("select graphium.add_principal(%s, 'small', '{hr,\"a, b\"}')", [role])
+    assert run("principal", "list").out.splitlines()[2].split("  ")[-2].strip() == '"a, b", hr'
+    assert run("principal", "remove", role).code == 0
+    ran = run("principal", "remove", "")
+    assert ran.err == "Error: ROLE must not be NULL or blank\nHint: Give the name of a login role.\n"
+    assert run("principal", "remove", role).err.endswith("Hint: `graphium principal list` lists those that are.\n")
     for name in ("graphium_reader", "graphium_owner"):
         ran = run("principal", "add", name, "--tenant", "small")
         assert ran.code == 2
@@ -59,6 +69,8 @@ def test_tenants_and_principals(db: Database, run: Run, environment: pytest.Monk
     assert "--yes" in ran.err
     assert run("tenant", "drop", "big", "--yes").code == 0
     assert run("tenant", "drop", "big", "--yes").code == 5
+    ran = run("tenant", "drop", "big", stdin="y\n")  # nothing to be sure of
+    assert (ran.code, ran.err.splitlines()[0]) == (5, 'Error: tenant: no tenant "big" for this caller')
     assert "big" not in [tenant["slug"] for tenant in run("tenant", "list", "--json").json]
 
 
@@ -73,9 +85,10 @@ def test_an_application_may_not_administer(acme: str, run: Run) -> None:
 def test_migrate(db: Database, run: Run) -> None:
     dsn = db.dsn("deployer")
     assert run("migrate", "--plan", "--dsn", dsn).out == "Nothing to do.\n"
-    assert run("migrate", "--plan", "--dsn", dsn, "--json").json == {"changes": []}
+    assert run("migrate", "--plan", "--dsn", dsn, "--json").json == {"changes": [], "hardening_due": None}
     assert run("migrate", "--dsn", dsn).out == "Nothing to do.\n"
-    assert run("migrate", "--dsn", dsn, "--json").json == {"migrations": [], "files": [], "removed": [], "by_hand": []}
+    nothing = {"migrations": [], "files": [], "removed": [], "by_hand": [], "hardening_due": None}
+    assert run("migrate", "--dsn", dsn, "--json").json == nothing
     assert "create or replace function graphium.search_context" in run("migrate", "--sql").out
     assert run("migrate", "--sql", "--plan").code == 2
     printed = run("migrate", "--bootstrap").out
@@ -95,7 +108,20 @@ def test_migrate(db: Database, run: Run) -> None:
     for plan in ((), ("--plan",)):
         ran = run("migrate", *plan, "--dsn", db.dsn("app"))
         assert ran.code == 4
-        assert "graphium_owner" in ran.err
+        assert (
+            ran.err
+            == f"""\
+Error: {db.cluster.role("app")} cannot act as graphium_owner
+Hint: Use the deployer's login: graphium migrate --help.
+"""
+        )
+        stranger = db.login()
+        ran = run("migrate", *plan, "--dsn", db.dsn(stranger))
+        assert ran.code == 4
+        assert ran.err.endswith(
+            f" To make {db.cluster.role(stranger)} that: graphium migrate --bootstrap | psql -v ON_ERROR_STOP=1 -d {db.name}, and then, as a superuser too: "
+            f"grant graphium_owner, graphium_keeper, graphium_cypher to {db.cluster.role(stranger)} with inherit false, set true;\n"
+        )
 
 
 def test_what_a_plan_prints(db: Database, run: Run) -> None:
@@ -103,25 +129,73 @@ def test_what_a_plan_prints(db: Database, run: Run) -> None:
     superuser = db.connect()
     superuser.execute("grant insert on graphium.kg_statements to graphium_app")
     lines = run("migrate", "--plan", "--dsn", dsn).out.splitlines()
-    assert lines[:2] == [
+    files = len(Tree.default().repeatables("public")) - 2  # all but the two that hardening.sql marks
+    assert lines == [
         "changed by hand grant insert on table graphium.kg_statements to graphium_app (added)",
-        "apply classification/rules.toml",
+        f"In all: 1 changed by hand, {files} to apply again, unchanged",
     ]
-    files = len(lines) - 2
-    assert lines[-1] == f"In all: 1 changed by hand, {files} apply"
-    assert len(run("migrate", "--plan", "--verbose", "--dsn", dsn).out.splitlines()) > 5 * files
+    lines = run("migrate", "--plan", "--verbose", "--dsn", dsn).out.splitlines()
+    assert lines[2] == "apply again classification/rules.toml"
+    assert len(lines) > 5 * files
 
     superuser.execute("create table graphium.notes ()")
     ran = run("migrate", "--plan", "--dsn", dsn)
-    assert ran.out.startswith("refused table graphium.notes (added)\n  drop table graphium.notes;\n")
-    assert (ran.code, ran.err) == ((refused := run("migrate", "--dsn", dsn)).code, refused.err)
-    assert ran.code != 0
-    assert [(f["found"], f["remedy"]) for f in run("doctor", "--dsn", dsn, "--json").json if f["check"] == "deployment"] == [
-        ("changed by hand since the last migrate: table graphium.notes (added)",
-         "As a superuser, and then graphium migrate: drop table graphium.notes;")
+    move = "alter table graphium.notes set schema public;"
+    assert ran.out.startswith(f"refused table graphium.notes (added)\n  {move}\n")
+    assert ran.code == run("migrate", "--dsn", dsn).code == 4
+    assert f"\n  {move}  -- or a schema of yours, or drop it\n" in ran.err
+    assert f"\n  {move}  -- or a schema of yours, or drop it\n" in run("migrate", "--dsn", dsn).err
+    found = run("doctor", "--dsn", dsn, "--json").json
+    # one remedy in both places, which is SQL; and what the deployer puts back is told beside what a superuser has to
+    assert [(f["object"], f["found"], f["remedy"]) for f in found if f["check"] == "deployment"] == [
+        ("table graphium.notes (added)", "changed by hand since the last migrate", move),
+        ("grant insert on table graphium.kg_statements to graphium_app (added)", "changed by hand since the last migrate",
+         "graphium migrate puts it back."),
     ]  # fmt: skip
-    superuser.execute("drop table graphium.notes; revoke insert on graphium.kg_statements from graphium_app")
+    assert [(f["object"], f["remedy"]) for f in found if f["check"] == "added_by_hand"] == [("graphium.notes", move)]
+    superuser.execute(move.encode())
+    superuser.execute("drop table public.notes; revoke insert on graphium.kg_statements from graphium_app")
     assert run("migrate", "--plan", "--dsn", dsn).out == "Nothing to do.\n"
+
+
+def test_what_a_superuser_marked_stays_marked(db: Database, run: Run) -> None:
+    """A deploy that applies every file again leaves db/hardening.sql in force, unless its own functions are concerned."""
+    superuser, dsn = db.connect(), db.dsn("deployer")
+    in_force = (
+        "select array_agg(procost = 0 order by proname) from pg_proc where proname in ('is_seen', 'is_seen_under')"
+    )
+    due = f"db/hardening.sql is due after this migrate. As a superuser: graphium migrate --bootstrap | psql -v ON_ERROR_STOP=1 -d {db.name}\n"
+    assert superuser.execute(in_force.encode()).fetchone() == ([True, True],)
+    superuser.execute("drop trigger audience_edited on graphium.dh_families")
+    assert run("migrate", "--plan", "--dsn", dsn).err == ""
+    ran = run("migrate", "--dsn", dsn)
+    assert ran.err == ""
+    assert "applied functions/132_scope_edits.sql\n" in ran.out
+    assert "is_seen" not in ran.out
+    assert superuser.execute(in_force.encode()).fetchone() == ([True, True],)
+
+    superuser.execute(
+        "revoke execute on function graphium_private.is_seen(uuid, text[], uuid, text[]) from graphium_reader"
+    )
+    assert run("migrate", "--plan", "--dsn", dsn).err == due
+    ran = run("migrate", "--dsn", dsn)
+    assert ran.err == due
+    assert [line for line in ran.out.splitlines() if "is_seen" in line] == [
+        "changed by hand since the last migrate, put back: grant execute on routine"
+        " graphium_private.is_seen(uuid,text[],uuid,text[]) to graphium_reader (gone)",
+        "applied functions/031_is_seen.sql",
+    ]
+    assert superuser.execute(in_force.encode()).fetchone() == ([False, True],)
+    deploy.bootstrap(superuser)
+
+    superuser.execute(
+        "update graphium_private.deployed_files set sha256 = 'of an older version' where path ~ 'is_seen_under'"
+    )
+    assert run("migrate", "--plan", "--dsn", dsn).err == due
+    assert run("migrate", "--dsn", dsn).err == due
+    assert superuser.execute(in_force.encode()).fetchone() == ([True, False],)
+    deploy.bootstrap(superuser)
+    assert run("migrate", "--dsn", dsn) == Ran(0, "Nothing to do.\n", "")
 
 
 def test_doctor_finds_nothing_then_something(db: Database, run: Run) -> None:
@@ -143,13 +217,16 @@ def test_doctor_finds_nothing_then_something(db: Database, run: Run) -> None:
         superuser.execute('revoke execute on function ag_catalog.age_tail(variadic "any") from public')
     assert ran.code == 6
     faults = {f["check"]: (f["object"], f["found"], f["remedy"]) for f in ran.json if f["level"] == "fault"}
+    by_hand = [(f["object"], f["found"], f["remedy"]) for f in ran.json if f["check"] == "deployment"]
+    assert by_hand == [
+        (thing, "changed by hand since the last migrate", "graphium migrate puts it back.")
+        for thing in (
+            "grant insert on table graphium.kg_statements to graphium_app (added)",
+            "row security of graphium.kg_statements (changed)",
+        )
+    ]
+    del faults["deployment"]
     assert faults == {
-        "deployment": (
-            None,
-            "changed by hand since the last migrate: grant insert on table graphium.kg_statements to graphium_app "
-            "(added), row security of graphium.kg_statements (changed)",
-            "graphium migrate puts it back.",
-        ),
         "ag_catalog_grant": (
             "ag_catalog to public",
             "public may execute functions of Apache AGE, which read and write graphs past row-level security: "
@@ -199,8 +276,11 @@ def test_doctor_says_what_it_may_not_look_at(acme: str, db: Database, run: Run) 
     assert "grant" not in ran.out
     assert ran.code == 6
     ran = run("doctor", "--dsn", db.dsn("admin"), "--tenant", "nosuch", "--json")
-    assert ran.code == 4
-    assert json.loads(ran.err)["error"]["sqlstate"] == "MG002"
+    assert ran.code == 6
+    assert [finding["check"] for finding in ran.json if finding["level"] == "ok"] == ["server", "extension vector", "extension age", "login", "security"]  # fmt: skip
+    assert [(f["check"], f["object"], f["found"], f["remedy"]) for f in ran.json if f["level"] == "fault"] == [
+        ("data", "nosuch", 'tenant: no tenant "nosuch" for this caller', "graphium tenant list")
+    ]
 
 
 def test_doctor_says_what_it_could_not_look_at_and_why(db: Database, run: Run) -> None:
@@ -213,7 +293,7 @@ def test_doctor_says_what_it_could_not_look_at_and_why(db: Database, run: Run) -
             (finding["check"], finding["level"], finding["found"]) for finding in ran.json
         ]
     [deployment] = [finding["remedy"] for finding in ran.json if finding["check"] == "deployment"]
-    assert deployment.endswith("alter routine graphium_private._our_schemas() owner to graphium_owner;")
+    assert deployment == "alter routine graphium_private._our_schemas() owner to graphium_owner;"
     superuser.execute("alter routine graphium_private._our_schemas() owner to graphium_owner")
     assert run("migrate", "--dsn", db.dsn("deployer")).out == "Nothing to do.\n"
 
@@ -239,7 +319,7 @@ def test_a_policy_opened_by_hand_is_noticed_and_closed(db: Database, run: Run) -
     doctor = run("doctor", "--dsn", dsn)
     assert doctor.code == 6
     assert "✗ policy_changed tenant_and_scope_isolation on graphium.kg_statements\n" in doctor.out
-    assert opened in " ".join(f["found"] for f in run("doctor", "--dsn", dsn, "--json").json)
+    assert opened in [f["object"] for f in run("doctor", "--dsn", dsn, "--json").json]
     assert run("migrate", "--plan", "--dsn", dsn).out.startswith(f"changed by hand {opened}\n")
     assert f"changed by hand since the last migrate, put back: {opened}\n" in run("migrate", "--dsn", dsn).out
     assert superuser.execute(expression.encode()).fetchone() == before

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from graphium_db.cli.output import shown
 from tests.cli.conftest import LINES, Ran
@@ -58,8 +59,8 @@ def test_ingest_takes_texts_and_fills_in_what_lines_leave_out(acme: str, run: Ru
     [
         ("{", "line 2 is not JSON"),
         ("[1]", "line 2 is not a JSON object"),
-        ('{"content": "c"}', "line 2: family must be text, got None"),
-        ('{"family": "f", "genus": "g", "specimen": "s"}', "line 2: content must be text, got None"),
+        ('{"content": "c"}', "line 2: family is missing"),
+        ('{"family": "f", "genus": "g", "specimen": "s"}', "line 2: content is missing"),
         ('{"family": "f", "genus": "g", "specimen": "s", "content": "c", "embedding": null, "colour": 1}', "colour"),
         ('{"family": "f", "genus": "g", "specimen": "s", "content": "\\u0000", "embedding": null}', "U+0000"),
         ('{"family": "f", "genus": "g", "specimen": "s", "content": "\\ud800", "embedding": null}', "U+D800"),
@@ -103,6 +104,77 @@ def test_a_time_that_is_none_and_a_dsn_that_is_none(acme: str, run: Run) -> None
     assert ran.err.startswith("Error: the DSN cannot be read")
 
 
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (("ingest", "-f", "f", "-g", "g", "-s", "s", "--occurred-at", "gestern", "x"), "--occurred-at must be a time"),
+        (("ingest", "-f", "f", "-g", "g", "-s", "s", "--source", " ", "x"), "--source must not be NULL or blank"),
+        (("ingest", "-f", "f", "-g", "g", "-s", " ", "x"), "--specimen must not be NULL or blank"),
+        (("search", "-n", "0", "--words-only", "x"), "--count must be between 1 and 1000, got 0"),
+        (
+            ("search", "--words-only", "x", "--since", "2026-03-02", "--until", "2026-03-01"),
+            "--since must be before until",
+        ),
+        (("wake-up", "--budget", "-1"), "--budget must be between 0 and 2147483647, got -1"),
+        (("recall", "--page-size", "0"), "--page-size must be between 1 and 1000, got 0"),
+        (("recall", "--id", "x"), "--id must be a uuid, got 'x'"),
+        (
+            ("scopes", "statement", "--open", "00000000-0000-0000-0000-000000000000"),
+            "ID: no statement with the id 00000000-0000-0000-0000-000000000000",
+        ),
+    ],
+)
+def test_an_argument_is_named_as_the_command_names_it(acme: str, run: Run, command: tuple[str, ...], says: str) -> None:
+    ran = run(*command)
+    assert ran.err.splitlines()[0] == f"Error: {says}"
+    assert ran.err.splitlines()[1].startswith("Hint: ")
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (("tree", "--scope", "hr,sales"), "--scope"),
+        (("ingest", "-f", "f", "-g", "g", "-s", "s", "x", "--required-scope", "hr,sales"), "--required-scope"),
+        (
+            ("scopes", "statement", "00000000-0000-0000-0000-000000000000", "--required-scope", "hr, sales"),
+            "--required-scope",
+        ),
+        (("import", "-", "--required-scope", "hr,sales"), "--required-scope"),
+    ],
+)
+def test_a_comma_makes_no_two_scopes_and_not_one_either(
+    acme: str, run: Run, command: tuple[str, ...], option: str
+) -> None:
+    ran = run(*command)
+    assert ran.code == 2
+    assert ran.err.endswith(f": give {option} once for each scope: {option} hr {option} sales\n")
+
+
+@pytest.mark.parametrize(
+    ("changes", "hint"),
+    [
+        ({"dbname": "no such database"}, "Check dbname in the DSN. A new one: createdb, then `graphium migrate --bootstrap`."),
+        ({"port": "1"}, "Check host and port in the DSN, and whether a server runs there. `graphium up` starts the embedded one."),
+    ],
+)  # fmt: skip
+def test_a_connection_that_fails_says_what_to_look_at(
+    db: Database, run: Run, changes: dict[str, str], hint: str
+) -> None:
+    ran = run("tree", "--tenant", "acme", "--dsn", make_conninfo(db.dsn("app"), **changes))
+    assert ran.code == 3
+    assert ran.err.endswith(f"\nHint: {hint}\n")
+
+
+def test_a_database_without_graphium_is_told_without_a_library_s_words(
+    blank: Callable[..., Database], graphium: Run
+) -> None:
+    ran = graphium("tree", "--tenant", "acme", "--dsn", blank(boot=False).dsn("app"))
+    assert (ran.code, ran.err) == (3, """\
+Error: schema "graphium" does not exist
+Hint: Is Graphium deployed there, in this version? `graphium migrate --plan` says what is missing.
+""")  # fmt: skip
+
+
 def test_a_principal_keeps_his_scopes_unless_he_names_some(
     filled: str, db: Database, run: Run, environment: pytest.MonkeyPatch
 ) -> None:
@@ -120,7 +192,7 @@ def test_a_principal_keeps_his_scopes_unless_he_names_some(
     assert len(run("recall", "--scope", "finance", "--json").json) == 2
     ran = run("recall", "--scope", "hr", "--dsn", db.dsn("app"))
     assert ran.code == 2
-    assert ran.err.startswith("Error: tenant must not be NULL: this login is no principal")
+    assert ran.err.startswith("Error: --tenant must not be NULL: this login is no principal")
 
 
 def test_a_principal_who_only_reads_is_told_who_can_let_him_write(

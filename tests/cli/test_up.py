@@ -97,6 +97,35 @@ def test_up_makes_a_server_that_only_the_right_people_enter(data: Path, run: Run
     again = run("up", "--json").json  # it remembers where
     assert again == up | {"started": False, "migrations": [], "files": []}
 
+    # applications run with the password: it stays, whatever else keeps a login out
+    def superuser(statement: str) -> None:
+        with server._Cluster.at(data).superuser("graphium") as conn:
+            conn.execute(statement.encode())
+
+    text = connection_file.read_text(encoding="utf-8")
+    superuser("revoke connect on database graphium from public, graphium_local, graphium_operator")
+    refused = run("up")
+    assert refused.code == 3
+    assert (
+        refused.err.splitlines()[0]
+        == "Error: graphium_local and graphium_operator may not connect to the database graphium"
+    )
+    assert refused.err.endswith("-c 'grant connect on database graphium to graphium_local, graphium_operator'\n")
+    superuser("grant connect on database graphium to graphium_local, graphium_operator")
+    superuser("alter role graphium_operator nologin")
+    refused = run("up")
+    assert refused.code == 3
+    assert refused.err.startswith("Error: graphium_operator is not let in: ")
+    assert "Hint: As the superuser: " in refused.err
+    superuser("alter role graphium_operator login")
+    assert run("up", "--json").json == again
+    assert connection_file.read_text(encoding="utf-8") == text
+    # a password that is wrong is made anew, and the other one stays
+    superuser("alter role graphium_operator password 'forgotten'")
+    assert run("up", "--json").json["dsn"] == up["dsn"]
+    assert run("tenant", "list").code == 0
+    psycopg.connect(up["dsn"]).close()
+
     # what is lost is made anew: the file with the passwords
     connection_file.unlink()
     renewed = run("up", "--json").json

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from datetime import date, datetime, timedelta, timezone
+from typing import Any
 from uuid import UUID
 
 import pytest
 
-from graphium_db import calls, errors
+from graphium_db import Graphium, calls, errors
 from graphium_db.errors import BadArgumentError, BadEmbeddingError, BadStatementError
 
 ID = UUID("0199e3a0-6a0b-7c3e-9d53-0c9f5d2f7a11")
@@ -89,12 +90,64 @@ def test_the_second_of_two_statements_is_the_one_blamed() -> None:
         (lambda: calls.set_caller("acme", ["\x00"]), "scopes contains U+0000"),
         (lambda: calls.link_symbiosis("related_to", {"family": "\x00"}, {}), "source.family contains U+0000"),
         (lambda: calls.recall_context(since=datetime(2026, 3, 1)), "since has no time zone"),  # noqa: DTZ001
+        (lambda: calls.recall_context(until=5), "until must be a point in time, got 5"),
+        (lambda: calls.search_context(query_text=5), "query_text must be text, got int"),
+        (lambda: calls.search_context(match_count="a"), "match_count must be an integer below 2^31, got 'a'"),
+        (lambda: calls.search_context(min_similarity="high"), "min_similarity must be a number, got 'high'"),
+        (lambda: calls.search_context(follow_symbiosis=None), "follow_symbiosis must be True or False, got None"),
+        (lambda: calls.search_context(families=5), "families must be a list of texts, got int"),
+        (lambda: calls.search_context(families={"a": 1}), "families must be a list of texts, got dict"),
+        (lambda: calls.recall_context(statement_ids=7), "statement_ids must be a list of uuids, got int"),
+        (lambda: calls.forget_context("abc"), "statement_ids must be a list of uuids, got one text"),
+        (lambda: calls.set_required_scopes("statement", "x", []), "id must be a uuid, got 'x'"),
+        (lambda: calls.set_required_scopes("family", ID, [], cascade=None), "cascade must be True or False, got None"),
+        (lambda: calls.set_many_required_scopes("family", "abc", []), "ids must be a list of uuids, got one text"),
+        (lambda: calls.add_principal("r", "acme", read_only=None), "read_only must be True or False, got None"),
+        (lambda: calls.cypher("RETURN 1", ["a"]), "params must be a dict, got list"),
+        (lambda: calls.link_symbiosis("related_to", "goals", {}), "source must be a dict, got str"),
+        (lambda: calls.set_caller(5), "tenant must be text, got int"),
+        (lambda: calls.set_caller("acme", [None]), "scopes must be a list of texts, got None in it"),
+        (lambda: Graphium(tenant="acme").search_context(5), "query_text must be text, got int"),
+        (
+            lambda: Graphium(tenant="acme").search_context("x", query_embedding="[1,0]"),
+            'query_embedding must be "auto"',
+        ),
+        (lambda: Graphium(tenant="acme").search_families(), "query_text and query_embedding are both None"),
+        (lambda: Graphium(tenant="acme").ingest_context("f", "g", "s", 5), "statements must be a list, got int"),
+        (
+            lambda: Graphium(tenant="acme").ingest_context("f", "g", "s", {"content": "x"}),
+            "statements must be a list, got dict",
+        ),
+        (lambda: Graphium(tenant="acme").ingest_context("f", "g", "s", text=5), "text must be text, got int"),
+        (lambda: Graphium(tenant="acme").ingest_many("x"), "statements must be a list, got str"),
     ],
 )
 def test_an_argument_that_cannot_be_sent_is_refused_by_name(make, message: str) -> None:
     with pytest.raises(BadArgumentError) as raised:
         make()
     assert raised.value.message.startswith(message)
+    assert raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("statements", "message"),
+    [
+        (["fine", 1], "statement 2: it must be a text or a dict, got int"),
+        ([None], "statement 1: it must be a text or a dict, got NoneType"),
+        ([{"content": 5}], "statement 1: content must be text, got 5"),
+        ([{"content": "x", "occurred_at": 5}], "statement 1: occurred_at must be a point in time, got 5"),
+    ],
+)
+def test_a_statement_that_is_none_is_refused_by_its_ordinal(statements: list[Any], message: str) -> None:
+    memory = Graphium(tenant="acme")
+    filed = [{"family": "f", "genus": "g", "specimen": "s"} | s if isinstance(s, dict) else s for s in statements]
+    if statements[0] == "fine":
+        filed[0] = {"family": "f", "genus": "g", "specimen": "s", "content": "fine"}
+    for call in (lambda: memory.ingest_context("f", "g", "s", statements), lambda: memory.ingest_many(filed)):
+        with pytest.raises(BadStatementError) as raised:
+            call()
+        assert raised.value.message == message
+        assert raised.value.hint
 
 
 def test_an_embedding_of_words_is_refused() -> None:

@@ -190,7 +190,7 @@ def test_a_stranger_owns_nothing_here(blank: Blank, small: SmallTree) -> None:
     db.connect().execute("create function graphium.planted() returns int language sql return 1")
     small.write("functions/010_f.sql", FUNCTION + "create view graphium.v as select 1 as one;")
     assert deploy.plan(db.dsn("deployer"), tree=small).refusal is not None
-    with pytest.raises(DeployError, match=r"drop routine graphium\.planted\(\);  -- or move it"):
+    with pytest.raises(DeployError, match=r"alter routine graphium\.planted\(\) set schema public;  -- or a schema"):
         deploy.deploy(db.dsn("deployer"), tree=small)
     assert db.connect().execute("select to_regclass('graphium.v')").fetchone() == (None,)
 
@@ -203,11 +203,13 @@ def test_a_stranger_s_object_that_no_record_tells_of_is_refused(blank: Blank, sm
 
 
 def test_says_what_a_database_lacks(blank: Blank, small: SmallTree) -> None:
-    with pytest.raises(DeployError, match=r"extension vector is missing: a superuser runs db/bootstrap\.sql"):
+    with pytest.raises(
+        DeployError, match=r"extension vector is missing\nHint: As a superuser: graphium migrate --bootstrap"
+    ):
         deploy.deploy(blank(boot=False).dsn("deployer"), tree=small)
     db = blank()
     stranger = db.login()
-    with pytest.raises(DeployNotAllowedError, match=r"cannot act as graphium_owner: .*inherit false, set true"):
+    with pytest.raises(DeployNotAllowedError, match=r"cannot act as graphium_owner\nHint: .*inherit false, set true"):
         deploy.deploy(db.dsn(stranger), tree=small)
 
 

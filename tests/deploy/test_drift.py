@@ -45,7 +45,7 @@ def test_is_noticed_and_put_back(blank: Blank, small: SmallTree, by_hand: str, n
     db.connect().execute(by_hand.encode())
     changes = deploy.plan(dsn, tree=small).changes
     assert [c.path for c in changes if c.action == "changed by hand"] == noticed
-    assert [c.path for c in changes if c.action == "apply"] == list(ALL)
+    assert [c.path for c in changes if c.action == "apply again"] == list(ALL)
     assert deploy.deploy(dsn, tree=small) == Deployed((), ALL, (), tuple(noticed))
     assert snapshot(db.connect()) == before
     assert deploy.deploy(dsn, tree=small) == Deployed()
@@ -112,7 +112,7 @@ def test_a_list_that_an_earlier_version_left_is_no_alarm_and_is_made_anew(blank:
     superuser = db.connect()
     superuser.execute("delete from graphium_private.deployed_catalog where object = 'this list'")
     superuser.execute("update graphium_private.deployed_catalog set state = md5(state)")
-    assert [c.action for c in deploy.plan(db.dsn("deployer"), tree=small).changes] == ["apply", "apply"]
+    assert [c.action for c in deploy.plan(db.dsn("deployer"), tree=small).changes] == ["apply again", "apply again"]
     assert deploy.deploy(db.dsn("deployer"), tree=small) == Deployed((), ALL)
     assert deploy.deploy(db.dsn("deployer"), tree=small) == Deployed()
 
@@ -137,7 +137,7 @@ def test_a_function_added_by_hand_is_refused(blank: Blank, small: SmallTree) -> 
     admin = db.connect()
     admin.execute("set role graphium_owner")
     admin.execute(FUNCTION.replace("graphium.f", "graphium.g").encode())
-    with pytest.raises(DeployError, match=r"drop routine graphium\.g\(\);"):
+    with pytest.raises(DeployError, match=r"alter routine graphium\.g\(\) set schema public;"):
         deploy.deploy(db.dsn("deployer"), tree=small)
     admin.execute("drop function graphium.g()")
     assert deploy.deploy(db.dsn("deployer"), tree=small) == Deployed()
@@ -149,10 +149,20 @@ def test_a_function_added_by_hand_is_refused(blank: Blank, small: SmallTree) -> 
         ("alter function graphium.f() owner to {superuser}", "alter routine graphium.f() owner to graphium_owner"),
         ("alter function graphium.f() owner to graphium_keeper", "alter routine graphium.f() owner to graphium_owner"),
         ("alter table graphium.t owner to {superuser}", "alter table graphium.t owner to graphium_owner"),
-        ("create table graphium_private.notes2 ()", "drop table graphium_private.notes2"),
-        ("create view graphium.v as select 1 as one", "drop view graphium.v"),
-        ("create type graphium.pair as (a int, b int)", "drop type graphium.pair"),
-        ("create type graphium.mood as enum ('good')", "drop type graphium.mood"),
+        ("create table graphium_private.notes2 ()", "alter table graphium_private.notes2 set schema public"),
+        ("create view graphium.v as select 1 as one", "alter view graphium.v set schema public"),
+        ("create type graphium.pair as (a int, b int)", "alter type graphium.pair set schema public"),
+        ("create type graphium.mood as enum ('good')", "alter type graphium.mood set schema public"),
+        ("create domain graphium.word as text", "alter type graphium.word set schema public"),
+        ("create sequence graphium.numbers", "alter sequence graphium.numbers set schema public"),
+        (
+            "create materialized view graphium.m as select 1 as one",
+            "alter materialized view graphium.m set schema public",
+        ),
+        (
+            "create aggregate graphium.total(int) (sfunc = int4pl, stype = int)",
+            "alter routine graphium.total(integer) set schema public",
+        ),
     ],
 )
 def test_what_a_deploy_may_not_put_back_is_refused_with_the_statement(

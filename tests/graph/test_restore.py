@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg import errors
+from psycopg import errors, sql
 from psycopg.types.json import Jsonb
 
 from graphium_db import deploy
@@ -133,9 +134,44 @@ def test_restored(restored: Database) -> None:
     assert restored.ailments() == []
 
 
-def test_the_recipe_of_the_docs(source: Database, cluster: Cluster, tmp_path: Path) -> None:
+# Whoever makes or fills these runs what their owner wrote: `stop` stands for something worse.
+HERS = """
+    create function {hers}.stop(x int) returns boolean language plpgsql as $stop$ begin
+      if session_user <> {owner} then raise exception 'ran as %', session_user; end if;
+      return true;
+    end $stop$;
+    create table {hers}.notes (x int check ({hers}.stop(x)));
+    insert into {hers}.notes values (1);
+    create domain {hers}.small as int check ({hers}.stop(value));
+    create view {hers}.constants as select '{{1}}'::{hers}.small[] as them;
+    create table {hers}.defaults (x {hers}.small[] default '{{1}}');
+    create type {hers}.pair as (x int);
+    create function {hers}.first(p {hers}.pair) returns int language sql return p.x;
+    create cast ({hers}.pair as int) with function {hers}.first({hers}.pair);
+    create materialized view {hers}.counted as select count(*) as n from {hers}.notes where {hers}.stop(x);
+    select lo_from_bytea(0, 'a large object');
+"""
+
+
+@pytest.fixture
+def hers(source: Database) -> Iterator[tuple[str, str]]:
+    """A principal's login and schema."""
+    superuser, login = source.connect(), source.login()
+    owner = source.cluster.role(login)
+    source.connect("admin").execute("select graphium.add_principal(%s, 'acme', '{hr}')", [owner])
+    schema = f"hers {owner} graphium_owner"
+    superuser.execute(
+        sql.SQL("create schema {} authorization {}").format(sql.Identifier(schema), sql.Identifier(owner))
+    )
+    source.connect(login).execute(sql.SQL(HERS).format(hers=sql.Identifier(schema), owner=sql.Literal(owner)))
+    yield login, schema
+    superuser.execute(sql.SQL("drop owned by {} cascade").format(sql.Identifier(owner)))
+    source.connect("admin").execute("select graphium.remove_principal(%s)", [owner])
+
+
+def test_the_recipe_of_the_docs(source: Database, cluster: Cluster, tmp_path: Path, hers: tuple[str, str]) -> None:
     """Line by line; but for the roles, which belong to the whole cluster, and this one's are there."""
-    [recipe] = blocks("docs/restore.md", "sh")
+    recipe, of_owners = blocks("docs/restore.md", "sh")
     into = Database(cluster, cluster.new_name())
     said: dict[str, str] = {}
     try:
@@ -149,19 +185,49 @@ def test_the_recipe_of_the_docs(source: Database, cluster: Cluster, tmp_path: Pa
             if command.startswith("graphium doctor"):
                 command += " --json | cat"  # other runs have roles on this server, which may be its faults
             said[command.split(" | ")[0].split(" --dsn")[0]] = paste(command, source.dsn(), tmp_path)
-        assert len(said) == 8
+        assert len(said) == 9
         assert said["graphium migrate"] == "Nothing to do.\n"
         assert said["graphium maintain --rebuild-graphs"].count(" rebuilt: ") == 2
-        assert said["graphium principal list"].splitlines()[-1].split()[1:] == ["acme", "hr", "read", "and", "write"]
+        bound = [line.split()[1:] for line in said["graphium principal list"].splitlines()[-2:]]
+        assert bound == [["acme", "hr", "read", "and", "write"]] * 2
         found = {f["check"]: (f["level"], f["found"]) for f in json.loads(said["graphium doctor"])}
         assert found["deployment"] == ("ok", "up to date")
         assert not {"explain_tells", "ag_catalog_grant", "ag_catalog_slow"} & found.keys()
         assert into.ailments() == []
         with as_caller(into.connect("app"), "acme") as app:
             assert "relationships" in names(app)
+
+        login, schema = hers
+        there = "select relname from pg_class where relnamespace = quote_ident(%s)::regnamespace and relkind in ('r', 'v', 'm') order by 1"
+        assert into.connect().execute(there, [schema]).fetchall() == []
+        command = of_owners.replace("-n hers", f"-n {shlex.quote(schema)}")
+        command = command.replace('"dbname=memory user=analyst"', shlex.quote(into.dsn(login)))
+        paste(command, into.dsn(login), tmp_path)
+        analyst = into.connect(login)
+        assert [name for (name,) in analyst.execute(there, [schema])] == ["constants", "counted", "defaults", "notes"]
+        for table, rows in (("notes", [(1,)]), ("counted", [(1,)])):
+            query = sql.SQL("select * from {}").format(sql.Identifier(schema, table))
+            assert analyst.execute(query).fetchall() == rows
     finally:
         into.close()
         cluster.drop(into.name)
+
+
+def test_a_superuser_who_restored_all_would_run_what_others_wrote(
+    source: Database, cluster: Cluster, tmp_path: Path, hers: tuple[str, str]
+) -> None:
+    name = cluster.new_name()
+    cluster.create(name, template="template0")
+    dump = tmp_path / "dump"
+    dumped = [program("pg_dump"), "--format=custom", f"--file={dump}"]
+    subprocess.run(dumped, env=libpq_environment(source.dsn()), check=True, capture_output=True)
+    try:
+        everything = [program("pg_restore"), f"--dbname={name}", str(dump)]
+        done = subprocess.run(everything, env=libpq_environment(cluster.dsn(name)), capture_output=True, text=True)
+        assert done.returncode == 1
+        assert done.stderr.count("ran as ") >= 3  # the table, the view, the default
+    finally:
+        cluster.give_back(name)
 
 
 def test_after_a_restore_without_owners_the_lint_s_statements_give_all_back(

@@ -453,6 +453,57 @@ def test_nobody_sees_which_rows_a_serializable_transaction_has_read(world: World
         arranged(world.boss.execute("select from pg_locks where mode = 'SIReadLock'").rowcount)
 
 
+@pytest.mark.parametrize("login", ["principal", "reader", "builder", "stranger"])
+def test_nobody_sees_what_other_sessions_wait_for_or_read(world: World, login: str) -> None:
+    attacker = world.attacker(login)
+    watched = [
+        "pg_blocking_pids({})",
+        "pg_safe_snapshot_blocking_pids({})",
+        "pg_isolation_test_session_is_blocked({}, '{{0}}')",
+    ]
+    if world.boss.info.server_version >= 180000:
+        watched += ["pg_stat_get_backend_io({})", "pg_stat_get_backend_wal({})"]
+    for call in watched:
+        asked = f"select {call.format(world.app.info.backend_pid)}"
+        assert attacker.tries(asked) == "42501"
+        with world.boss.transaction(force_rollback=True):  # who watches the server does
+            world.boss.execute("set local role pg_monitor")
+            arranged(world.boss.execute(asked.encode()).rowcount)
+
+
+@pytest.mark.parametrize("login", ["principal", "reader", "builder", "stranger"])
+def test_nobody_keeps_a_snapshot_for_sessions_to_come(world: World, login: str) -> None:
+    attacker = world.attacker(login)
+    attacker.tries("begin isolation level repeatable read")
+    assert attacker.tries("select pg_export_snapshot()") == "42501"
+    attacker.tries("rollback")
+
+
+def test_a_kept_snapshot_would_outlive_an_edit(world: World) -> None:
+    """Why: a session that begins later reads what was hidden before it began."""
+    note = "select content from graphium.kg_statements where content = 'kept in a snapshot'"
+    with as_caller(world.app, "acme"):
+        said = [{"content": "kept in a snapshot", "embedding": None}]
+        made = world.app.execute(
+            "select statement_id from graphium.ingest_context('plain', 'g', 's', %s)", [json.dumps(said)]
+        ).fetchone()
+    keeper = world.db.connect()
+    keeper.execute("begin isolation level repeatable read")
+    kept = keeper.execute("select pg_export_snapshot()").fetchone()
+    with as_caller(world.app, "acme", ["hr"]):
+        world.app.execute("select graphium.set_required_scopes('statement', %s, '{hr}')", made)
+    attacker = world.attacker("reader")
+    assert attacker.rows(note) == []
+    attacker.tries("begin isolation level repeatable read")
+    assert kept is not None
+    assert attacker.tries(f"set transaction snapshot '{kept[0]}'") is None
+    assert attacker.rows(note) == ["kept in a snapshot"]
+    attacker.tries("rollback")
+    keeper.execute("rollback")
+    with as_caller(world.admin, "acme"):
+        world.admin.execute("select graphium.forget_context(array[%s::uuid])", made)
+
+
 # The indexes whose order a caller could read along. EXPLAIN (ANALYZE) counts what the policies take away before a row of his.
 ALONG = "set enable_seqscan = off; set enable_bitmapscan = off; set enable_sort = off; set enable_incremental_sort = off; set enable_indexonlyscan = off"
 BETWEEN = {  # a row that he plants in front of what is hidden, one behind it, how he reads up to it, and the index that would tell
@@ -1031,14 +1082,18 @@ def test_values_that_want_to_be_sql(world: World, client: str) -> None:
         reader.conn.execute(f"create or replace temp view v as select {literal}::text as x".encode())
         reader.conn.execute("set standard_conforming_strings = off")
         for call in (
-            "search_context(query_text => x || ' tea', memory_types => array[x], layer_kinds => array[x, null])",
             "search_context(query_text => x || ' tea', families => array[x], genera => array[x], specimens => array[x])",
-            "recall_context(memory_types => array[x], layer_kinds => array[x])",
             "recall_context(family => nullif(x, ''))",
             "wake_up_context(families => array[x])",
             "cypher('MATCH (n) WHERE n.name = $x RETURN n', jsonb_build_object('x', x))",
         ):
             assert reader.rows(f"select r from v, graphium.{call} as r") == []
+        for labels in ("memory_types => array[x]", "layer_kinds => array['on_demand', x]"):
+            for call in ("search_context(query_text => 'tea', ", "recall_context("):
+                assert reader.tries(f"select r from v, graphium.{call}{labels}) as r") in (
+                    "MG008",
+                    "22P05",
+                )  # what the client cannot write is not told him
         reader.rows(
             "select r.specimens, r.since, length(r.dense_text) from v, graphium.prepare_query(x || ' what did the person say last week') as r"
         )

@@ -154,9 +154,16 @@ def test_three_lines_give_an_analyst_two_scopes_to_read(memory: Database, cluste
             [analyst],
         ).fetchone() == (5, "2031-01-01", False)
         reads_and_no_more(conn, superuser)
+        if who != "hosted admin":
+            conn.execute("select lo_create(0)")
     with pytest.raises(errors.DependentObjectsStillExist):
         runs.execute(sql.SQL("drop role {}").format(sql.Identifier(analyst)))
-    run(DROP)
+    if who == "hosted admin":
+        run(DROP)
+    else:
+        with pytest.raises(errors.DependentObjectsStillExist, match="large object"):
+            run(DROP)
+        run("drop owned by analyst;\ndrop role analyst;")
     assert superuser.execute("select from pg_roles where rolname = %s", [analyst]).fetchone() is None
     assert superuser.execute("select from graphium.principals where role_name = %s", [analyst]).fetchone() is None
     if who == "hosted admin":  # roles are the cluster's: other tests would hear of it
@@ -189,6 +196,10 @@ def reads_and_no_more(conn: Connection, superuser: Connection) -> None:
         conn.execute("set local graphium.scopes = '{hr,legal}'")
         assert values(conn, SEEN) == ["acme hr", "acme open"]
     assert code(conn, "select graphium.set_caller('umbrella')") == "MG002"
+    for call, scopes in (("set_caller('acme')", []), ("set_caller('acme', scopes => null)", ["hr", "sales"])):
+        with conn.transaction():
+            conn.execute(f"select graphium.{call}".encode())
+            assert conn.execute(WHO).fetchall() == [("acme", scopes)]
     with conn.transaction():
         conn.execute("set local graphium.tenant = 'umbrella'")
         conn.execute("set local graphium.scopes = '{legal,sales}'")
@@ -487,15 +498,65 @@ def test_a_transaction_with_one_snapshot_keeps_its_binding_until_it_ends(
     assert boss.execute("select content from graphium.kg_statements where id = %s", [row[1]]).fetchone() == (
         "still here",
     )
-    # What the docs say to do about it.
+    # What the docs say to do about it: an accomplice kept the snapshot for a session that is still to come.
     admin.execute("select graphium.add_principal(%s, %s, '{hr}')", [role, acme])
     other.execute("begin")
     assert len(values(other, SEEN)) == 3
-    remove, terminate = END.replace("analyst", role).splitlines()
-    admin.execute(remove.encode())
-    boss.execute(terminate.encode())
-    with pytest.raises(errors.AdminShutdown):
-        other.execute(SEEN.encode())
+    accomplice = db.connect()
+    accomplice.execute("begin isolation level repeatable read")
+    [kept] = values(accomplice, "select pg_export_snapshot()")
+    for statement in END.replace("analyst", role).strip().split(";\n"):
+        boss.execute(statement.encode())
+    for ended in (other, accomplice):
+        with pytest.raises(errors.AdminShutdown):
+            ended.execute(SEEN.encode())
+    with pytest.raises(psycopg.OperationalError, match="not permitted to log in"):
+        db.connect(login)
+    boss.execute(sql.SQL("alter role {} login").format(sql.Identifier(role)))
+    late = db.connect(login)
+    late.execute("begin isolation level repeatable read")
+    with pytest.raises(psycopg.Error):  # it went with who held it
+        late.execute(f"set transaction snapshot '{kept}'".encode())
+
+
+def test_a_removal_alone_does_not_end_a_snapshot_that_was_kept(
+    db: Database, admin: Connection, boss: Connection, bind: Callable[..., str], acme: str
+) -> None:
+    """Why: the binding is read under it, as everything is."""
+    login = bind()
+    accomplice = db.connect()
+    accomplice.execute("begin isolation level repeatable read")
+    [kept] = values(accomplice, "select pg_export_snapshot()")
+    admin.execute("select graphium.remove_principal(%s)", [db.cluster.role(login)])
+    late = db.connect(login)
+    assert values(late, SEEN) == []
+    late.execute("begin isolation level repeatable read")
+    late.execute(f"set transaction snapshot '{kept}'".encode())
+    assert values(late, SEEN) == [f"{acme} hr", f"{acme} open"]
+    late.execute("rollback")
+    accomplice.execute("rollback")
+
+
+def test_a_schema_of_her_name_does_not_run_in_her_queries(
+    db: Database, admin: Connection, boss: Connection, bind: Callable[..., str], acme: str
+) -> None:
+    """PostgreSQL's default looks into "$user" first: an operator there runs as her."""
+    hers, his = bind("{hr}"), bind("{}")
+    role = sql.Identifier(db.cluster.role(hers))
+    boss.execute(sql.SQL("create schema {} authorization {}").format(role, sql.Identifier(db.cluster.role(his))))
+    attack = """
+        grant usage on schema {schema} to {schema};
+        create function {schema}.near(a public.vector, b public.vector) returns double precision language plpgsql as $near$ begin
+          raise exception 'ran as %', session_user; end $near$;
+        create operator {schema}.<=> (leftarg = public.vector, rightarg = public.vector, function = {schema}.near)"""
+    db.connect(his).execute(sql.SQL(attack).format(schema=role))
+    query = "select embedding <=> '[1,2,3]' from graphium.kg_embeddings order by embedding <=> '[1,2,3]' limit 1"
+    with pytest.raises(errors.RaiseException, match=f"ran as {db.cluster.role(hers)}"):
+        db.connect(hers).execute(query.encode())
+    [sensible] = [line for line in SENSIBLE.splitlines() if "search_path" in line]
+    boss.execute(re.sub(r"\banalyst\b", db.cluster.role(hers), sensible).encode())
+    assert values(db.connect(hers), query) == [0]
+    boss.execute(sql.SQL("drop schema {} cascade").format(role))
 
 
 @pytest.mark.parametrize("hold", ["without hold", "with hold"])

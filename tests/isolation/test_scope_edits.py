@@ -73,7 +73,7 @@ def test_many_at_once_or_none(app_conn: Connection, admin_conn: Connection, tena
             )
     assert (caught.value.sqlstate, caught.value.diag.message_primary) == (
         "MG007",
-        f"id: no statement with the id {three}",
+        f"ids: no statement with the id {three}",
     )
     with as_caller(admin_conn, tenant):
         assert admin_conn.execute(

@@ -177,6 +177,30 @@ def test_directions_go_with_what_they_were_made_of(
     assert rows == count(boss, family)
 
 
+@pytest.mark.parametrize(
+    ("audience", "scopes"),
+    [([], ["{public}", "{}", "{hr,public}"]), (["hr"], ["{hr,legal}", "{}", "{legal,public}", "{hr}"])],
+)
+def test_directions_stay_while_all_readers_of_the_family_see_what_they_were_made_of(
+    boss: Connection, app: Connection, tenant: str, family: str, audience: list[str], scopes: list[str]
+) -> None:
+    """Else a writer who edits to and fro has the next ingest, whoever's, make all of them anew."""
+    random = np.random.default_rng(8)
+    with as_caller(app, tenant, ["hr", "legal"]):
+        ids = [row[1] for row in ingest(app, around(random, 3 * LEAST), family=family, required_scopes=audience)]
+        ingest(app, around(random, 1), family=family, required_scopes=audience)
+    made = projected(boss, family)
+    assert made[0] is not None
+    for wider in scopes:
+        with as_caller(app, tenant, ["hr", "legal"]):
+            edited = app.execute("select graphium.set_required_scopes('statement', %s, %s)", [ids[7], wider])
+            assert edited.fetchone() == (1,)
+        assert projected(boss, family) == made
+    with as_caller(app, tenant, ["hr", "legal"]):
+        app.execute("select graphium.set_required_scopes('statement', %s, '{legal}')", [ids[7]])
+    assert projected(boss, family) == (None, 0)
+
+
 def count(boss: Connection, family: str) -> int:
     row = boss.execute(
         "select count(*) from graphium.kg_embeddings e join graphium.dh_families f on f.id = e.family_id where f.name = %s",

@@ -88,6 +88,8 @@ class TestEveryReadingFunction:
         *[("search_context", {"query_embedding": V, "match_count": n}, "MG008") for n in (0, -1, 1001, None)],
         *[("search_context", {"query_text": "tea", "symbiosis_count": n}, "MG008") for n in (-1, 1001, None)],
         ("search_context", {"query_text": "tea", "min_similarity": 0.5}, "MG008"),
+        ("search_context", {"query_embedding": V, "min_similarity": float("nan")}, "MG008"),
+        ("search_context", {"query_text": "tea", "follow_symbiosis": None}, "MG008"),
         *[("search_context", {"query_embedding": v}, "MG005") for v in ((1, 0), (1, 0, 0, 0), (0, 0, 0), (1e30, 1e30, 0), (1e-30, 0, 0))],
         ("search_context", {"query_embedding": V, "embedding_model": "another"}, "MG005"),
         ("search_families", {"query_embedding": None}, "MG008"),
@@ -104,15 +106,54 @@ def test_refusals(app: Connection, small: Corpus, function: str, arguments: dict
     assert refused(app, small, function, **arguments) == code
 
 
+TYPES = "Any of fact, event, discovery, preference, advice, decision; or leave it out."
+LAYERS = "Any of preloaded, on_demand; or leave it out."
+TIMES = "What is found has happened at since or later, and before until."
+
+
+@pytest.mark.parametrize("function", ["search_context", "explain_search", "recall_context"])
+@pytest.mark.parametrize(
+    ("filters", "message", "hint"),
+    [
+        ({"memory_types": ["prefrence"]}, 'memory_types: "prefrence" is not known', TYPES),
+        ({"memory_types": ["fact", "Fact"]}, 'memory_types: "Fact" is not known', TYPES),
+        ({"memory_types": [""]}, 'memory_types: "" is not known', TYPES),
+        ({"memory_types": ["fact", None]}, "memory_types: NULL is not known", TYPES),
+        ({"memory_types": ["x" * 300]}, f'memory_types: "{"x" * 100}" is not known', TYPES),
+        ({"layer_kinds": ["fact"]}, 'layer_kinds: "fact" is not known', LAYERS),
+        ({"memory_types": ["decision"], "layer_kinds": ["on_demand", "%"]}, 'layer_kinds: "%" is not known', LAYERS),
+        ({"since": "2026-03-02", "until": "2026-03-01"}, "since must be before until", TIMES),
+        ({"since": "2026-03-01 12:00Z", "until": "2026-03-01 13:00+01"}, "since must be before until", TIMES),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("names", [None, ["nobody"]])
+def test_filters_that_nothing_could_ever_match(
+    app: Connection,
+    small: Corpus,
+    function: str,
+    filters: dict[str, Any],
+    message: str,
+    hint: str,
+    names: list[str] | None,
+) -> None:
+    """Refused, whether the other filters match something or not."""
+    query = {} if function == "recall_context" else {"query_text": "tea"}
+    others = {"family": names[0]} if names and not query else {"families": names} if names else {}
+    with pytest.raises(psycopg.Error) as caught:
+        read_as(app, small, (), function, **query, **others, **filters)
+    diag = caught.value.diag
+    assert (diag.sqlstate, diag.message_primary, diag.message_hint) == ("MG008", message, hint)
+
+
 def test_accepted_at_the_edges(app: Connection, small: Corpus) -> None:
     assert (
         len(read_as(app, small, (), "search_context", query_embedding=V, match_count=1000, symbiosis_count=1000)) == 2
     )
     assert len(read_as(app, small, (), "search_context", query_embedding=V, match_count=1, symbiosis_count=0)) == 1
     assert len(read_as(app, small, (), "search_context", query_embedding=V, embedding_model="all-MiniLM-L6-v2")) == 2
-    assert len(read_as(app, small, (), "search_context", query_embedding=V, follow_symbiosis=None)) == 2
     assert len(read_as(app, small, (), "search_context", query_embedding=V, min_similarity=1e300)) == 0
-    assert len(read_as(app, small, (), "search_context", query_embedding=V, min_similarity=float("nan"))) == 0
+    assert len(read_as(app, small, (), "search_context", query_embedding=V, min_similarity=2)) == 0
     assert len(read_as(app, small, (), "search_context", query_embedding=V, min_similarity=-1e300)) == 2
     assert len(read_as(app, small, (), "search_context", query_embedding=V, since="-infinity", until="infinity")) == 2
     assert len(read_as(app, small, (), "wake_up_context", token_budget=2147483647)) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -151,7 +152,7 @@ def test_time_is_when_it_occurred_or_else_was_told_since_inclusive_until_exclusi
     assert found(since=days(10)) == [told.id]
     assert found(until=days(5)) == []
     assert found(since=days(20)) == []
-    assert found(since=days(10), until=days(5)) == []
+    assert found(since=days(10), until=days(10) + timedelta(microseconds=1)) == [told.id]
     # whatever the session writes times like (psycopg itself reads ISO only, so ask for ids)
     app.execute("set datestyle = 'SQL, DMY'")
     app.execute("set timezone = 'Asia/Kolkata'")
@@ -167,7 +168,7 @@ def test_time_is_when_it_occurred_or_else_was_told_since_inclusive_until_exclusi
 
 
 @pytest.mark.parametrize("name", ["families", "genera", "specimens", "memory_types", "layer_kinds"])
-def test_empty_filter_matches_nothing_null_is_none_unknown_matches_nothing(
+def test_empty_filter_matches_nothing_null_is_none_an_unknown_name_matches_nothing(
     corpus: Corpus, app: Connection, name: str
 ) -> None:
     query = np.ones(DIMENSIONS, dtype=np.float32)
@@ -175,10 +176,12 @@ def test_empty_filter_matches_nothing_null_is_none_unknown_matches_nothing(
     assert len(everything) == 10
     assert search(app, corpus, query_embedding=query, **{name: []}) == []
     assert search(app, corpus, query_embedding=query, **{name: None}) == everything
+    assert search(app, corpus, query_text="statement", **{name: []}) == []
+    if name in ("memory_types", "layer_kinds"):
+        return
     for unknown in (["nobody"], ["*"], ["%"], [""], ["  "], [None], ["family_"], ["x" * 300]):
         assert search(app, corpus, query_embedding=query, **{name: unknown}) == []
         assert search(app, corpus, query_text="statement", **{name: unknown}) == []
-    assert search(app, corpus, query_text="statement", **{name: []}) == []
 
 
 def test_reading_an_unknown_name_makes_nothing(corpus: Corpus, app: Connection, boss: Connection) -> None:
