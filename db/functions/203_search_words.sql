@@ -142,3 +142,62 @@ $match_words$;
 comment on function graphium_private._match_words(uuid, text[], text, int, uuid[]) is
   'Visible statements that have any of the words, with their BM25 score, in no order: the best p_count, and any of p_also.';
 revoke all on function graphium_private._match_words(uuid, text[], text, int, uuid[]) from public;
+
+-- Candidates for a search by vector and words, best first: statements with the rarest words, until those have candidate_postings. Each word
+-- is counted only so far, so the cost is bounded however common the words are. Where nothing is left out, the order is that of _match_words.
+create or replace function graphium_private._match_rarest(p_tenant_id uuid, p_words text[], p_audiences bigint[], p_filter text, p_count int) returns uuid[]
+  language plpgsql stable parallel unsafe security invoker
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $match_rarest$
+-- @plpgsql_check_options: security_warnings = off
+-- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)
+-- Filters are looked up after statements are scored, the best first, until there are enough.
+declare
+  v_postings constant int := graphium_private._setting('candidate_postings');
+  v_k1 constant double precision := graphium_private._setting('bm25_k1');
+  v_b constant double precision := graphium_private._setting('bm25_b');
+  v_w record;
+  v_ids uuid[];
+begin
+  with counted as materialized (
+    select w.word, l.*
+      from unnest(graphium_private._keys_of(p_words)) as w(word),
+           lateral (select count(*) as frequency, sum(x.length) as total
+                      from (select p.length from graphium_private.postings p
+                             where p.tenant_id = p_tenant_id and p.audience_key = any (p_audiences) and p.word_key = w.word limit v_postings + 1) as x) as l
+     where l.frequency between 1 and v_postings
+  ), few as (
+    select c.*, sum(c.frequency) over (order by c.frequency, c.word) as postings from counted c
+  )
+  select array_agg(f.word) as words,
+         array_agg(ln(1 + (greatest(t.documents, f.frequency) - f.frequency + 0.5) / (f.frequency + 0.5))) as weights,
+         v_b / (sum(f.total) / sum(f.frequency)) as per_word
+    into v_w
+    from few f
+   cross join (select sum(f.statement_count)::double precision as documents from graphium.dh_families f where f.tenant_id = p_tenant_id) as t
+   where f.postings <= v_postings or f.postings = f.frequency;
+  if v_w.words is null then
+    return '{}';
+  end if;
+  execute format($query$
+    select array(
+      select s.statement_id
+        from (select f.statement_id, f.score
+                from (select p.statement_id, sum(w.weight * p.occurrences / (p.occurrences + $3 * (1 - $4 + $5 * p.length)))::real as score
+                        from unnest($1, $2) as w(word, weight)
+                        join graphium_private.postings p on p.tenant_id = %1$L::uuid and p.audience_key = any ($6) and p.word_key = w.word
+                       group by p.statement_id) as f
+               order by f.score desc, f.statement_id) as s
+        %2$s
+       order by s.score desc, s.statement_id
+       limit $7) $query$,
+    p_tenant_id,
+    case when p_filter <> '' then format('join graphium.kg_statements r on r.tenant_id = %L::uuid and r.id = s.statement_id %s', p_tenant_id, p_filter) end)
+    into v_ids
+    using v_w.words, v_w.weights, v_k1, v_b, v_w.per_word, p_audiences, p_count;
+  return v_ids;
+end
+$match_rarest$;
+comment on function graphium_private._match_rarest(uuid, text[], bigint[], text, int) is
+  'Visible statements that have the rarest of the words, the best by BM25 first.';
+revoke all on function graphium_private._match_rarest(uuid, text[], bigint[], text, int) from public;
