@@ -355,13 +355,17 @@ _SEARCH = _sql(
     follow_symbiosis="bool",
     symbiosis_count="int",
     embedding_model="text",
+    now="timestamptz",
+    explain="bool",
 )
-_PREPARE_QUERY = _sql("prepare_query", _columns(models.PreparedQuery), query_text="text")
+_PREPARE_QUERY = _sql("prepare_query", _columns(models.PreparedQuery), query_text="text", now="timestamptz")
 
 
-def prepare_query(query_text: str) -> Call[models.PreparedQuery]:
+def prepare_query(query_text: str, now: Moment | None = None) -> Call[models.PreparedQuery]:
     return Call(
-        _PREPARE_QUERY, {"query_text": checked_text("query_text", query_text)}, _first_row_as(models.PreparedQuery)
+        _PREPARE_QUERY,
+        {"query_text": checked_text("query_text", query_text), "now": _moment("now", now)},
+        _first_row_as(models.PreparedQuery),
     )
 
 
@@ -380,6 +384,8 @@ def search_context(
     follow_symbiosis: bool = True,
     symbiosis_count: int = 5,
     embedding_model: str | None = None,
+    now: Moment | None = None,
+    explain: bool = False,
 ) -> Call[list[models.SearchHit]]:
     return Call(
         _SEARCH,
@@ -398,6 +404,8 @@ def search_context(
             "follow_symbiosis": _boolean("follow_symbiosis", follow_symbiosis),
             "symbiosis_count": _integer("symbiosis_count", symbiosis_count),
             "embedding_model": checked_text("embedding_model", embedding_model),
+            "now": _moment("now", now),
+            "explain": _boolean("explain", explain),
         },
         _rows_as(models.SearchHit),
     )

@@ -51,6 +51,11 @@ class Conversation:
     questions: tuple[Question, ...]
     left_out: int = 0
 
+    @property
+    def ended_at(self) -> datetime | None:
+        """The latest time at which something was said: what a question's "last week" is relative to."""
+        return max((turn.occurred_at for turn in self.turns if turn.occurred_at), default=None)
+
 
 # --- reading ---------------------------------------------------------------------------------------------------------
 

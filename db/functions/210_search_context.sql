@@ -31,7 +31,7 @@ set local role graphium_owner;
 create or replace function graphium_private._pool(p_count int) returns int
   language sql stable parallel safe security invoker
   return least(greatest(2 * p_count, graphium_private._setting('fusion_pool')::int), 1000);
-comment on function graphium_private._pool(int) is 'How many candidates of either kind a search by vector and words ranks together.';
+comment on function graphium_private._pool(int) is 'How many of the nearest a search by vector and words ranks, with half as many that words find.';
 revoke all on function graphium_private._pool(int) from public;
 
 -- The primary hits of a search by vector, by words, or both, best first; with both, ranked says why they are.
@@ -45,9 +45,12 @@ declare
   v_is_filtered constant boolean := num_nonnulls(p_level, p_memory_types, p_layer_kinds, p_since, p_until) > 0;
   v_is_both constant boolean := p_query is not null and cardinality(p_asked.words) > 0;
   v_pool constant int := case when v_is_both then graphium_private._pool(p_count) else p_count end;
+  -- by words half as many: on conversations more changed nothing
+  v_words_pool constant int := greatest(p_count, v_pool / 2);
   v_filter text := '';
   v_choice record;
   v_audiences bigint[];
+  v_matched uuid[];
 begin
   if p_query is not null then
     if v_is_filtered then
@@ -68,8 +71,12 @@ begin
   end if;
   if v_is_both then
     v_audiences := graphium_private._held_audiences(p_tenant.id);
-    ranked := graphium_private._rank_pool(p_tenant.id, p_query, hits, graphium_private._match_rarest(p_tenant.id, p_asked.words, v_audiences, v_filter, v_pool),
-      v_audiences, p_asked, p_min_similarity, p_count);
+    v_matched := graphium_private._match_rarest(p_tenant.id, p_asked.words, v_audiences, v_filter, v_words_pool);
+    -- hardly anything has a vector: then a common word must do
+    if cardinality(hits) < p_count and cardinality(array(select m from unnest(v_matched) as m union select h.statement_id from unnest(hits) as h)) < p_count then
+      v_matched := array(select m.statement_id from graphium_private._match_words(p_tenant.id, p_asked.words, v_filter, v_words_pool) as m);
+    end if;
+    ranked := graphium_private._rank_pool(p_tenant.id, p_query, hits, v_matched, v_audiences, p_asked, p_min_similarity, p_count);
     hits := array(select (r.statement_id, r.similarity, r.score, null, null)::graphium_private.hit from unnest(ranked) as r);
   elsif p_query is null then
     hits := array(

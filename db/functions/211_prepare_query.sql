@@ -6,7 +6,7 @@
 --   whole text when nothing else is in it.
 -- since, until: the time that the text names, NULL when it names none: a date ("2024-05-08", "8 May 2024", "May 8th"), a
 --   month, a year, today, yesterday, this or last week (from Monday), month or year, "3 weeks ago", "the last 10 days".
---   "since", "after", "before" and "until" in front of it leave one side open. A date without a year is the latest one
+--   "since", "after", "before" and "until" in front of it leave one side open, "the week before" does not. A date without a year is the latest one
 --   that has begun. English; in the session's time zone; relative to `now`, which a caller may set.
 -- Never an error, whatever the text. Writes nothing.
 --
@@ -182,6 +182,10 @@ begin
   elsif v_match[1] in ('before', 'until', 'till') then
     until := case v_match[1] when 'before' then since else until end;
     since := null;
+    v_unit := substring(p_lower from '\m(day|week|month|year)\s+before\M');
+    if v_match[1] = 'before' and v_unit is not null then
+      since := until - ('1 ' || v_unit)::interval;
+    end if;
   end if;
 end
 $find_time$;

@@ -33,3 +33,7 @@ insert into graphium_private.settings (name, value, note) values
   ('question_penalty', 0.15, 'Off a statement that is a question: the answer is in another.'),
   ('source_boost', 0.5, 'What the five best of a source have on average is added to each of the source at so much.')
 on conflict (name) do nothing;
+
+update graphium_private.settings
+   set note = 'A search by vector and words ranks so many of the nearest (at least 2 × match_count, at most 1,000), and half as many that words find, together: a statement that is middling in both may beat one that is good in one, and neighbours count where they are among these. 100 find .6 points less and take a third less.'
+ where name = 'fusion_pool';

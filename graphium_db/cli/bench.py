@@ -24,7 +24,7 @@ from graphium_db.errors import BadArgumentError
 from graphium_db.models import FiledStatementInput
 from graphium_db.retrieval import CUTOFFS, Answer, Conversation, Score, Turn
 
-# As many candidates are compared for 50 hits as for 10, so the first ten are those of an agent who asks for ten. The
+# As many candidates are compared for 50 hits as for 10 (fusion_pool), so the first ten are those of an agent who asks for ten. The
 # others are for sessions: the tenth mostly comes before the fiftieth hit.
 HITS = 50
 BATCH = 256
@@ -129,7 +129,10 @@ def measure(memory: Graphium, conversations: Sequence[Conversation]) -> tuple[in
                 for question in conversation.questions:
                     began = time.perf_counter()
                     hits = memory.search_context(
-                        question.text, HITS, families=[conversation.name] if part is parts[0] else None
+                        question.text,
+                        HITS,
+                        families=[conversation.name] if part is parts[0] else None,
+                        now=conversation.ended_at,
                     )
                     took = 1000 * (time.perf_counter() - began)
                     found = [said[hit.statement_id] for hit in hits]
