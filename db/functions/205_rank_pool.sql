@@ -14,7 +14,7 @@ set local role graphium_owner;
 create or replace function graphium_private._rank_pool(p_tenant_id uuid, p_query @extschema:vector@.vector, p_near graphium_private.hit[], p_matched uuid[], p_audiences bigint[],
     p_asked graphium_private.asked, p_min_similarity real, p_count int) returns graphium_private.ranked[]
   language plpgsql stable parallel unsafe security invoker
-  set plan_cache_mode = force_generic_plan set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_nestloop = off
 as $rank_pool$
 declare
   v_keys constant bigint[] := graphium_private._keys_of(p_asked.words);
