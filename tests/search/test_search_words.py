@@ -1,10 +1,9 @@
-"""Search by words: BM25 by its definition, any script, any text without an error; the postings behind it; and fusion."""
+"""Search by words: BM25 by its definition, any script, any text without an error; and the postings behind it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import pytest
@@ -289,69 +288,6 @@ class TestPostings:
         corpus.plant(*[Row("family0", content="tea tea bee", required_scopes=("hr",)) for _ in range(50)])
         assert [(h.statement_id, h.score) for h in search(app, corpus, query_text="tea bee")] == before
         assert [(h.statement_id, h.score) for h in search(app, corpus, ("hr",), query_text="tea bee")] != before
-
-
-class TestFusion:
-    def expected(
-        self, corpus: Corpus, query: Any, text: str, scopes: Sequence[str], weight: float = 0.5
-    ) -> list[tuple[UUID, float]]:
-        rows, documents = visible(corpus, scopes)
-        words = bm25(rows, text, documents)
-        cosines = dict(corpus.nearest(query, scopes))
-        pool = set(list(cosines)[:200]) | {id for id, _ in sorted(words.items(), key=lambda w: (-w[1], w[0]))[:200]}
-        near = [cosines[id] for id in pool if id in cosines]
-        low, high = min(near), max(near)
-        most = max((words.get(id, 0.0) for id in pool), default=0)
-        scores = {
-            id: (1 - weight) * ((cosines[id] - low) / (high - low) if id in cosines else 0)
-            + weight * (words.get(id, 0) / most if most else 0)
-            for id in pool
-        }
-        return sorted(scores.items(), key=lambda s: (-s[1], s[0]))
-
-    @pytest.mark.parametrize("scopes", [(), ("hr",)])
-    def test_min_max_scores_of_both_added(self, corpus: Corpus, app: Connection, scopes: tuple[str, ...]) -> None:
-        random = np.random.default_rng(6)
-        for _ in range(20):
-            query, text = random.normal(size=8).astype(np.float32), " ".join(random.choice(STEMS, size=3))
-            expected = self.expected(corpus, query, text, scopes)[:20]
-            hits = search(app, corpus, scopes, query_embedding=query, query_text=text, match_count=20)
-            assert {h.statement_id: h.score for h in hits} == pytest.approx(dict(expected), abs=2e-5)
-            assert [h.score for h in hits] == sorted((h.score for h in hits), reverse=True)
-            cosines = dict(corpus.nearest(query, scopes))
-            assert [h.similarity for h in hits] == [
-                pytest.approx(cosines[h.statement_id], abs=1e-6) if h.statement_id in cosines else None for h in hits
-            ]
-
-    def test_the_weight_is_a_setting(self, corpus: Corpus, app: Connection, boss: Connection) -> None:
-        query = np.ones(8, dtype=np.float32)
-        try:
-            for weight in (0.0, 0.25, 1.0):
-                boss.execute("update graphium_private.settings set value = %s where name = 'lexical_weight'", [weight])
-                hits = search(app, corpus, query_embedding=query, query_text="fox owl", match_count=5)
-                assert {h.statement_id: h.score for h in hits} == pytest.approx(
-                    dict(self.expected(corpus, query, "fox owl", (), weight)[:5]), abs=2e-5
-                )
-        finally:
-            boss.execute("update graphium_private.settings set value = 0.5 where name = 'lexical_weight'")
-
-    def test_complete_when_few_match_either_way(self, new_corpus: Callable[..., Corpus], app: Connection) -> None:
-        corpus = new_corpus(3)
-        with_vector, with_words, with_both = (
-            Row("f", content="moon", embedding=(1, 0, 0)),
-            Row("f", content="sun stone"),
-            Row("f", content="sun", embedding=(0, 1, 0)),
-        )
-        corpus.plant(with_vector, with_words, with_both)
-        hits = search(app, corpus, query_embedding=(1, 0, 0), query_text="sun")
-        assert {h.statement_id for h in hits} == {with_vector.id, with_words.id, with_both.id}
-        assert [h.similarity for h in hits if h.statement_id == with_words.id] == [None]
-        hits = search(app, corpus, query_embedding=(1, 0.5, 0), query_text="sun", min_similarity=0.1)
-        assert {h.statement_id for h in hits} == {with_vector.id, with_both.id}
-        assert [h.statement_id for h in search(app, corpus, query_embedding=(1, 0, 0), query_text="nowhere")] == [
-            with_vector.id,
-            with_both.id,
-        ]
 
 
 def test_very_many_audiences_and_a_word_that_very_many_have(
