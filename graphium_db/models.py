@@ -83,7 +83,8 @@ class SearchHit:
     """One row of `search_context`. `family`, `genus`, `specimen` are None where the caller may not see them.
 
     `similarity` is the cosine to the query (None without a query vector or a stored one); `score` is what `rank`
-    orders by. `explanation` says why, where it was asked for. `is_symbiosis`: found at the other end of the edge `symbiosis_id`, not by the query itself.
+    orders by (superseded hits aside); `explanation` says why, where that was asked for. `is_symbiosis`: found at the
+    other end of the edge `symbiosis_id`, not by the query itself.
     """
 
     rank: int

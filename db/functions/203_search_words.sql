@@ -13,6 +13,7 @@ create or replace function graphium_private._query_words(p_text text) returns te
 comment on function graphium_private._query_words(text) is 'The first 100 distinct words of (the first 20,000 characters of) a query.';
 revoke all on function graphium_private._query_words(text) from public;
 
+drop function if exists graphium_private._match_words(uuid, text[], text, int, uuid[]); -- it also scored what a vector had found
 drop function if exists graphium_private._held_scopes(uuid); -- words were posted by scope
 create or replace function graphium_private._held_audiences(p_tenant_id uuid) returns bigint[]
   language plpgsql stable parallel unsafe security invoker
@@ -65,13 +66,12 @@ comment on function graphium_private._weigh_words(uuid, text[], bigint[], double
   'The words that visible statements have, the rarest first: their keys, in how many they are, what one weighs, and the most that those after it can add.';
 revoke all on function graphium_private._weigh_words(uuid, text[], bigint[], double precision, double precision) from public;
 
--- The best p_count, and besides whichever of p_also (which the filter admits) have one of the words. Scores end as single
--- precision: what is left of the order of a sum does not decide between equals.
+-- The best p_count. Scores end as single precision: what is left of the order of a sum does not decide between equals.
 -- Most postings are of common words, which add little to a score. So words are scored the rarest first, some at a time (bm25_step), and
 -- each time the score that p_count statements have reached is compared with the most that the words to come can add. Who cannot
 -- reach it any more goes; once no other statement can, words are scored for those who are left alone, at last by looking these up.
 -- (The most is taken a millionth larger, more than sums and their rounding lose: the answer is that of scoring everything.)
-create or replace function graphium_private._match_words(p_tenant_id uuid, p_words text[], p_filter text, p_count int, p_also uuid[] = '{}')
+create or replace function graphium_private._match_words(p_tenant_id uuid, p_words text[], p_filter text, p_count int)
   returns table (statement_id uuid, score real)
   language plpgsql stable parallel unsafe security invoker
   set work_mem = '32MB' set plan_cache_mode = force_generic_plan set enable_seqscan = off
@@ -87,8 +87,8 @@ declare
   v_step constant double precision := graphium_private._setting('bm25_step');
   v_w constant record := graphium_private._weigh_words(p_tenant_id, p_words, v_audiences, v_k1, v_b);
   v_filter constant text := case when p_filter <> '' then format('join graphium.kg_statements r on r.tenant_id = %L::uuid and r.id = p.statement_id %s', p_tenant_id, p_filter) end;
-  v_ids uuid[] := p_also;
-  v_scores double precision[] := array_fill(0::double precision, array[cardinality(p_also)]);
+  v_ids uuid[] := '{}';
+  v_scores double precision[] := '{}';
   v_least double precision; -- what p_count statements have reached
   v_is_closed boolean := false; -- and no other can
   v_scored int := 0; -- words
@@ -117,7 +117,7 @@ begin
         union all
         select p.statement_id, w.weight * p.occurrences / (p.occurrences + $5 + $6 * p.length)
           from unnest($3, $4) as w(word, weight)
-          join graphium_private.postings p on p.tenant_id = %1$L::uuid and p.audience_key = any ($11) and p.word_key = w.word %2$s
+          join graphium_private.postings p on p.tenant_id = %1$L::uuid and p.audience_key = any ($10) and p.word_key = w.word %2$s
       ), scored as materialized (
         select f.statement_id, sum(f.score) as score from found f group by f.statement_id
       ), least as materialized (
@@ -125,23 +125,20 @@ begin
       )
       select array_agg(s.statement_id), array_agg(s.score), (select l.score from least l)
         from scored s
-       where (s.score + $8) * $9 >= coalesce((select l.score from least l), 0) or s.statement_id = any ($10) $query$,
+       where (s.score + $8) * $9 >= coalesce((select l.score from least l), 0) $query$,
       p_tenant_id, v_join)
       into v_ids, v_scores, v_least
       using v_ids, v_scores, v_w.words[v_scored + 1:v_upto], v_w.weights[v_scored + 1:v_upto], v_k1 * (1 - v_b), v_w.per_word, p_count, v_w.rest[v_upto],
-        c_margin, p_also, v_audiences;
+        c_margin, v_audiences;
     v_scored := v_upto;
     v_is_closed := coalesce(v_least > v_w.rest[v_upto] * c_margin, false);
   end loop;
   return query
-    select * from (select s.id, s.score::real from unnest(v_ids, v_scores) as s(id, score) where s.score > 0 order by s.score::real desc, s.id limit p_count) as best
-    union
-    select s.id, s.score::real from unnest(v_ids, v_scores) as s(id, score) where s.score > 0 and s.id = any (p_also);
+    select s.id, s.score::real from unnest(v_ids, v_scores) as s(id, score) order by s.score::real desc, s.id limit p_count;
 end
 $match_words$;
-comment on function graphium_private._match_words(uuid, text[], text, int, uuid[]) is
-  'Visible statements that have any of the words, with their BM25 score, in no order: the best p_count, and any of p_also.';
-revoke all on function graphium_private._match_words(uuid, text[], text, int, uuid[]) from public;
+comment on function graphium_private._match_words(uuid, text[], text, int) is 'The visible statements that the words say most of, with their BM25 score, the best first.';
+revoke all on function graphium_private._match_words(uuid, text[], text, int) from public;
 
 -- Candidates for a search by vector and words, best first: statements with the rarest words, until those have candidate_postings. Each word
 -- is counted only so far, so the cost is bounded however common the words are. Where nothing is left out, the order is that of _match_words.

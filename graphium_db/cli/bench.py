@@ -24,8 +24,8 @@ from graphium_db.errors import BadArgumentError
 from graphium_db.models import FiledStatementInput
 from graphium_db.retrieval import CUTOFFS, Answer, Conversation, Score, Turn
 
-# As many candidates are compared for 50 hits as for 10 (fusion_pool), so the first ten are those of an agent who asks for ten. The
-# others are for sessions: the tenth mostly comes before the fiftieth hit.
+# As many candidates are compared for 50 hits as for 10 (fusion_pool), so the first ten are those of an agent who asks
+# for ten. The others are for sessions: the tenth mostly comes before the fiftieth hit.
 HITS = 50
 BATCH = 256
 

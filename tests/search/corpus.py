@@ -124,7 +124,18 @@ class Corpus:
             ]
             labels = [row.memory_type, row.layer_kind, list(row.required_scopes)]
             statements.append(
-                [self.tenant_id, row.id, *taxa, row.content, *labels, row.occurred_at, row.created_at, row.access_count, row.source, row.position]
+                [
+                    self.tenant_id,
+                    row.id,
+                    *taxa,
+                    row.content,
+                    *labels,
+                    row.occurred_at,
+                    row.created_at,
+                    row.access_count,
+                    row.source,
+                    row.position,
+                ]
             )
             if row.embedding is not None:
                 embeddings.append([self.tenant_id, row.id, *taxa, *labels, row.happened_at, vector_text(row.embedding)])

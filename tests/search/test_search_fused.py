@@ -16,7 +16,7 @@ from tests.search.conftest import read_as, refused, search
 from tests.search.corpus import Corpus, Row, bm25, plain_words
 from tests.support.databases import Connection
 
-STEMS = "tea milk road sun moon river stone bread salt lamp fox ant owl bee cat dog".split()
+STEMS = ["tea", "milk", "road", "sun", "moon", "river", "stone", "bread", "salt", "lamp", "fox", "ant", "owl", "bee", "cat", "dog"]  # fmt: skip
 AUDIENCES: list[tuple[str, ...]] = [(), ("hr",), (), ("hr", "legal"), (), ("legal",), ("board", "public"), ("board",)]
 MAY = datetime(2024, 5, 1, tzinfo=timezone.utc)
 JUNE = datetime(2024, 6, 1, tzinfo=timezone.utc)
@@ -222,10 +222,7 @@ def test_words_that_were_said_nearby(new_corpus: Callable[..., Corpus], app: Con
     """Before: × 1, × ½ two before; after: × ½, × ¼. Not of another source, not three off."""
     corpus = new_corpus(3)
     corpus.plant(
-        *[
-            Row("f", content="tea" if n == 5 else "road", embedding=V, source="talk", position=n)
-            for n in range(2, 9)
-        ],
+        *[Row("f", content="tea" if n == 5 else "road", embedding=V, source="talk", position=n) for n in range(2, 9)],
         Row("f", content="road", embedding=V, source="another", position=6),
         Row("f", content="road", embedding=V, position=6),
     )
@@ -280,7 +277,9 @@ def test_near_and_far(new_corpus: Callable[..., Corpus], app: Connection) -> Non
     assert [(h.statement_id, round(h.similarity, 4)) for h in hits] == [(rows[0].id, 1), (rows[1].id, 0.6)]
 
 
-def test_of_equals_the_oldest_come_first_and_always_the_same(new_corpus: Callable[..., Corpus], app: Connection) -> None:
+def test_of_equals_the_oldest_come_first_and_always_the_same(
+    new_corpus: Callable[..., Corpus], app: Connection
+) -> None:
     corpus = new_corpus(3)
     ids = corpus.plant(*[Row("f", content=f"tea {('fox', 'owl')[n % 2]}", embedding=V) for n in range(60)])
     for count in (1, 7, 60):
@@ -303,7 +302,9 @@ def test_whoever_is_named_counts_even_if_no_word_is_anywhere(
     assert scores_of(app, corpus, "Bob's whereabouts") == [0.55, 0.99]
 
 
-@pytest.mark.parametrize("text", ["tea " * 500, " ".join(STEMS * 30), "tea 🍎 чай お茶", "x" * 100_000 + " tea", "'; tea --"])
+@pytest.mark.parametrize(
+    "text", ["tea " * 500, " ".join(STEMS * 30), "tea 🍎 чай お茶", "x" * 100_000 + " tea", "'; tea --"]
+)
 def test_degenerate_texts_beside_a_vector(corpus: Corpus, app: Connection, text: str) -> None:
     assert len(search(app, corpus, query_embedding=np.ones(8), query_text=text)) == 10
 
@@ -345,7 +346,12 @@ def test_explanations(new_corpus: Callable[..., Corpus], app: Connection) -> Non
     )
     edge = corpus.edge("related_to", first, third)
     app.execute("set timezone = 'UTC'")
-    asked = {"query_embedding": V, "query_text": "tea and milk of Ada in May 2024", "explain": True, "symbiosis_count": 5}
+    asked = {
+        "query_embedding": V,
+        "query_text": "tea and milk of Ada in May 2024",
+        "explain": True,
+        "symbiosis_count": 5,
+    }
     hits = search(app, corpus, **asked, follow_symbiosis=True, families=["f"])
     why = {h.statement_id: h.explanation for h in hits}
     assert list(why) == [first, second, third]
