@@ -159,14 +159,14 @@ create or replace function graphium_private._nearest(p_tenant_id uuid, p_dimensi
   language plpgsql stable parallel unsafe security invoker
 as $nearest$
 declare
-  v_first constant int := greatest(graphium_private._setting('hnsw_ef_first')::int, 4 * p_count);
-  v_ef_search int := greatest(v_first, p_pool);
+  v_ef_search int;
 begin
   if p_count <= 100 then
     path := 'hnsw, first look';
+    v_ef_search := greatest(graphium_private._setting('hnsw_ef_first')::int, 4 * p_count, p_pool);
     hits := graphium_private._walk_hnsw(p_tenant_id, p_dimensions, p_query, p_filter, v_ef_search, false, v_ef_search);
     if 2 * cardinality(hits) >= 3 * p_count
-       and 1 - hits[1].similarity <= graphium_private._setting('hnsw_easy_ratio') * (1 - hits[least(v_first, cardinality(hits))].similarity) then
+       and 1 - hits[1].similarity <= graphium_private._setting('hnsw_easy_ratio') * (1 - hits[cardinality(hits)].similarity) then
       hits := hits[:p_pool];
       return;
     end if;
