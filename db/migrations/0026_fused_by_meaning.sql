@@ -24,8 +24,8 @@ end
 $types$;
 
 insert into graphium_private.settings (name, value, note) values
-  ('candidate_postings', 1000, 'What a search by vector and words looks for by words are statements with the rarest of them, until these have so many postings in all. A word that more statements have is only looked up in the pool: it tells few apart, and counting it all takes longer than the search. On conversations of 1,500 statements 50 lost .7 points at most.'),
-  ('word_of_previous', 1, 'A word counts for a statement also where the one before it in its source has it, at so much of its score there; half as much two before. On conversations +6 points of recall@10 by turn together with word_of_next (docs/retrieval.md).'),
+  ('candidate_postings', 1000, 'What a search by vector and words looks for by words are statements with the rarest of them, until these have so many postings in all. A word that more statements have is only looked up in the pool: it tells few apart, and counting it all takes longer than the search. On conversations of 1,500 statements 500 lost nothing, 50 at most .7 points.'),
+  ('word_of_previous', 1, 'A word counts for a statement also where the one before it in its source has it, at so much of its score there; half as much two before. On conversations worth 5.5 points of recall@10 by turn, together with word_of_next (docs/retrieval.md).'),
   ('word_of_next', 0.5, 'The same for the one after, and half as much two after.'),
   ('named_specimen_boost', 0.1, 'For a statement of a specimen that the query names. Small: who is spoken of is often not who speaks.'),
   ('named_family_boost', 0.3, 'For a statement in the family of a specimen that the query names. Matters only where no family is given: there it is worth as much as giving one.'),
@@ -35,5 +35,5 @@ insert into graphium_private.settings (name, value, note) values
 on conflict (name) do nothing;
 
 update graphium_private.settings
-   set note = 'A search by vector and words ranks so many of the nearest (at least 2 × match_count, at most 1,000), and half as many that words find, together: a statement that is middling in both may beat one that is good in one, and neighbours count where they are among these. 100 find .6 points less and take a third less.'
+   set note = 'A search by vector and words ranks so many of the nearest (at least 2 × match_count, at most 1,000), and half as many that words find, together: a statement that is middling in both may beat one that is good in one, and neighbours count where they are among these. 100 find a turn .7 points less often in ten (1.6 without a family) and take two thirds of the time.'
  where name = 'fusion_pool';
