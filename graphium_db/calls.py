@@ -252,10 +252,15 @@ def check_statement(where: str, statement: Mapping[str, Any]) -> None:
 
     Tokenizers cannot read such text either, so this comes before the embedding.
     """
-    for field, value in statement.items():
-        _check_json(field, f"{where}: a key", BadStatementError)
-        if field != "embedding":
-            _check_json(value, f"{where}: {field}", BadStatementError)
+    try:
+        for field, value in statement.items():
+            _check_json(field, f"{where}: a key", BadStatementError)
+            if field != "embedding":
+                _check_json(value, f"{where}: {field}", BadStatementError)
+    except RecursionError:
+        raise BadStatementError(
+            f"{where} is nested too deeply", "Lists in lists and dicts in dicts: flatten."
+        ) from None
 
 
 # --- identity --------------------------------------------------------------------------------------------------

@@ -31,9 +31,10 @@ begin
       select n.name into v_hidden
         from (select graphium_private._ids_named(p_tenant_id, 'family', null, p_names) as ids offset 0) as a,
              lateral (select count(*) as visible from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = any (a.ids)) as v,
-             unnest(v_new) as n(name)
-       where v.visible < cardinality(a.ids) and graphium_private._ids_named(p_tenant_id, 'family', null, array[n.name]) <> '{}'
-         and not exists (select from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = any (graphium_private._ids_named(p_tenant_id, 'family', null, array[n.name])))
+             unnest(v_new) as n(name),
+             lateral (select graphium_private._ids_named(p_tenant_id, 'family', null, array[n.name]) as ids offset 0) as named
+       where v.visible < cardinality(a.ids) and named.ids <> '{}'
+         and not exists (select from graphium.dh_families f where f.tenant_id = p_tenant_id and f.id = any (named.ids))
        limit 1;
       if found then
         perform graphium_private._raise_error('MG006', format('family: the name "%s" belongs to a family that the caller may not see', v_hidden),
@@ -78,11 +79,12 @@ create or replace function graphium_private._find_or_make_specimen(p_tenant_id u
   language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $find_or_make_specimen$
 declare
+  v_named uuid[];
   v_specimen graphium.dh_specimens;
 begin
   for v_try in 1..2 loop
-    select s.* into v_specimen from graphium.dh_specimens s
-     where s.tenant_id = p_tenant_id and s.id = any (graphium_private._ids_named(p_tenant_id, 'specimen', array[p_genus_id], array[p_name]));
+    v_named := graphium_private._ids_named(p_tenant_id, 'specimen', array[p_genus_id], array[p_name]); -- once, and not for each row that is looked at
+    select s.* into v_specimen from graphium.dh_specimens s where s.tenant_id = p_tenant_id and s.id = any (v_named);
     exit when found;
     perform graphium_private._require_held(p_scopes, 'required_scopes');
     insert into graphium.dh_specimens (tenant_id, id, family_id, genus_id, name, required_scopes)

@@ -27,6 +27,7 @@ declare
   v_specimens graphium.dh_specimens[] := '{}'; -- in the order of their names
   v_named record;
   v_last text[];
+  v_families uuid[];
   v_family_id uuid;
   v_genus_id uuid;
 begin
@@ -40,9 +41,8 @@ begin
     select i.taxa, format('statement %s: ', min(i.ordinal)) as subject from unnest(v_inputs) as i group by i.taxa order by i.taxa collate "C"
   loop
     if v_last[1] collate "C" is distinct from v_named.taxa[1] then
-      select f.id into strict v_family_id from graphium.dh_families f
-       where f.tenant_id = v_tenant_id
-         and f.id = any (graphium_private._ids_named(v_tenant_id, 'family', null, array[graphium_private._clean_name(v_named.taxa[1], v_named.subject || 'family')]));
+      v_families := graphium_private._ids_named(v_tenant_id, 'family', null, array[graphium_private._clean_name(v_named.taxa[1], v_named.subject || 'family')]);
+      select f.id into strict v_family_id from graphium.dh_families f where f.tenant_id = v_tenant_id and f.id = any (v_families);
     end if;
     if v_last[1:2] collate "C" is distinct from v_named.taxa[1:2] then
       v_genus_id := graphium_private._find_or_make_genus(v_tenant_id, v_family_id, graphium_private._clean_name(v_named.taxa[2], v_named.subject || 'genus'));

@@ -15,7 +15,7 @@ import psycopg
 from graphium_db import errors
 from graphium_db.cli import admin, bench, memory, operations, records
 from graphium_db.cli.options import width
-from graphium_db.cli.output import as_json, say, write_what_the_terminal_lacks_as_escapes
+from graphium_db.cli.output import as_json, say, shown, write_what_the_terminal_lacks_as_escapes
 from graphium_db.errors import GraphiumError
 
 FAILED, USAGE, NO_DATABASE, NOT_ALLOWED, NOT_FOUND, UNHEALTHY = 1, 2, 3, 4, 5, 6
@@ -188,9 +188,12 @@ def _report(error: Exception, context: Mapping[str, Any]) -> int:
     if context.get("json"):
         _report_json(error.sqlstate if isinstance(error, (GraphiumError, psycopg.Error)) else None, message, hint)
     else:
-        say(f"Error: {message}", "bold red")
-        if hint:
-            say(f"Hint: {hint}")
+        # What the database says is one line. What is put together here may be a list; no line of it looks like these.
+        ours = isinstance(error, GraphiumError) and error.sqlstate is None
+        for text, style in [(f"Error: {message}", "bold red")] + ([(f"Hint: {hint}", "")] if hint else []):
+            first, *more = text.split("\n") if ours else [text]
+            for line in (first, *(f"  {line.removeprefix('  ')}" for line in more)):
+                say(line, style)
     return exit_code(error, context.get("admin", False))
 
 
@@ -214,6 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if context.get("json"):
             _report_json(None, error.format_message(), None)
         else:
+            error.message = shown(error.message)  # type: ignore[misc]  # it names files and arguments
             error.show()
         return USAGE
     except (KeyboardInterrupt, click.Abort):

@@ -236,13 +236,18 @@ def wake_up(
     text_only: bool,
     as_json: bool,
 ) -> None:
-    """What an agent should know when its session starts, most useful first, within a token budget."""
+    """What an agent should know when its session starts, most useful first, within a token budget.
+
+    With --text each statement is one line: a line break inside it becomes a space (--json keeps it). Characters that
+    act on a terminal are replaced where stdout is one, and go through a pipe as they are.
+    """
     with session.memory() as memory:
         rows = memory.wake_up_context(token_budget, or_none(families), or_none(specimens))
     if as_json:
         print_json(rows)
     elif text_only:
-        sys.stdout.writelines(f"{row.content}\n" for row in rows)
+        for row in rows:
+            sys.stdout.write((shown(row.content) if sys.stdout.isatty() else " ".join(row.content.splitlines())) + "\n")
     else:
         statement_list(
             (
@@ -363,7 +368,7 @@ def cypher(session: Session, query: str, params: str, as_json: bool) -> None:
     """Read the tenant's graph of families, genera and specimens. One returned column, or one map."""
     try:
         values = json.loads(params)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise click.BadParameter(f"not JSON: {error}", param_hint="--params") from None
     if not isinstance(values, dict):
         raise click.BadParameter("not a JSON object", param_hint="--params")
@@ -395,7 +400,7 @@ def classify(texts: tuple[str, ...], as_json: bool) -> None:
 
     Without TEXT it reads lines from stdin. Needs no database.
     """
-    sentences: Sequence[str] = texts or [line for line in records.stdin_text().splitlines() if line.strip()]
+    sentences: Sequence[str] = texts or [line.rstrip("\r") for line in records.stdin_text().split("\n") if line.strip()]
     results = [(sentence, classification.classify(sentence)) for sentence in sentences]
     if as_json:
         print_json([{"content": sentence, **_fields(result)} for sentence, result in results])

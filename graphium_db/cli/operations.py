@@ -138,7 +138,8 @@ def migrate(
         if as_json:
             print_json({"changes": plan.changes, "hardening_due": plan.hardening_due})
         else:
-            done(plan.told(verbose=verbose))
+            for line in plan.told(verbose=verbose).split("\n"):
+                done(line)
             _say_due(plan.hardening_due)
         if plan.refusal:
             raise plan.refusal

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
+import psycopg
 
 from graphium_db import server
 from graphium_db.classification import LAYER_KINDS, MEMORY_TYPES
@@ -72,6 +73,14 @@ class Session:
     def memory(self) -> Graphium:
         """The client of an application or a principal."""
         return Graphium(self.dsn, tenant=self.tenant, scopes=self.scopes)
+
+    def connection(self) -> psycopg.Connection[Any]:
+        """One connection of an application or a principal, for calls that are one transaction."""
+        dsn = self.dsn or server.default_dsn()
+        return psycopg.connect(dsn, autocommit=True, prepare_threshold=None, application_name="graphium")
+
+    def memory_on(self, connection: psycopg.Connection[Any]) -> Graphium:
+        return Graphium(connection=connection, tenant=self.tenant, scopes=self.scopes)
 
     def operator_dsn(self) -> str:
         return self.dsn or server.saved_connection().operator_dsn

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -21,9 +20,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
+from graphium_db.printable import escaped, printable
+
 PIPED_WIDTH = 100_000  # lines are the reader's to wrap
-# Control characters and direction overrides could rewrite the reader's terminal.
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def console(stderr: bool = False) -> Console:
@@ -41,12 +40,12 @@ def put(renderable: RenderableType, out: Console | None = None) -> None:
         return
     with out.capture() as capture:
         out.print(renderable)
-    out.file.writelines(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+    out.file.writelines(f"{line.rstrip()}\n" for line in capture.get().split("\n")[:-1])
 
 
 def shown(text: str | None) -> str:
     """`text` on one line, without characters that act on a terminal; "—" for what the caller may not see."""
-    return "—" if text is None else _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", re.sub(r"\s*[\r\n\t]\s*", " ", text))
+    return "—" if text is None else printable(text)
 
 
 def path(*names: str | None) -> str:
@@ -84,20 +83,20 @@ def as_json(value: Any) -> str:
             return str(item)
         raise TypeError(f"{type(item).__name__} is not JSON")
 
-    return json.dumps(value, ensure_ascii=_ascii_only(), indent=2, default=default)
+    return escaped(json.dumps(value, ensure_ascii=_ascii_only(), indent=2, default=default))
 
 
 def print_json(value: Any) -> None:
     sys.stdout.write(as_json(value) + "\n")
 
 
-def table(*columns: str, rows: Iterable[Sequence[str | Text]], right: Sequence[str] = ()) -> None:
+def table(*columns: str, rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> None:
     """A plain table; the columns named in `right` are numbers."""
     grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for column in columns:
-        grid.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        grid.add_column(Text(shown(column)), justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        grid.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+        grid.add_row(*(Text(shown(cell)) for cell in row))
     put(grid)
 
 
@@ -119,8 +118,8 @@ def statement_list(
         body = Text(shown(content))
         for i, (text, style) in enumerate([p for p in particulars if p[0]]):
             body.append("\n" if i == 0 else "  ")
-            body.append(text, style=style)
-        grid.add_row(*(Text(column) for column in columns), body)
+            body.append(shown(text), style=style)
+        grid.add_row(*(Text(shown(column)) for column in columns), body)
     if filled:
         put(grid, out)
 
@@ -138,7 +137,7 @@ def finding_list(findings: Iterable[tuple[str, str, str | None, str, str | None]
         listed = list(alike)
         for level, _, object, found, remedy in listed[:_ALIKE]:
             body = Text()
-            body.append(check, style="bold")
+            body.append(shown(check), style="bold")
             if object:
                 body.append(f" {shown(object)}\n")
             else:
@@ -168,20 +167,20 @@ def progress_bar() -> Progress:
 
 
 def say(message: str, style: str = "") -> None:
-    """A line for the person at the terminal, on stderr: stdout carries data only, and this comes after it."""
+    """One line for the person at the terminal, on stderr: stdout carries data only, and this comes after it."""
     with suppress(BrokenPipeError):
         sys.stdout.flush()
-    put(Text(message, style=style), console(stderr=True))
+    put(Text(shown(message), style=style), console(stderr=True))
 
 
 def done(message: str) -> None:
-    """What a command that changes something did, on stdout."""
-    put(Text(message))
+    """What a command that changes something did: one line on stdout."""
+    put(Text(shown(message)))
 
 
 def json_value(value: Any) -> str:
     """One line of JSON."""
-    return json.dumps(value, ensure_ascii=_ascii_only(), default=str)
+    return escaped(json.dumps(value, ensure_ascii=_ascii_only(), default=str))
 
 
 def is_map_of_values(value: Any) -> bool:

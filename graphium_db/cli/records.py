@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import re
 import sys
+import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, BinaryIO, cast
 from uuid import UUID
 
 import click
+import psycopg
 
 from graphium_db import calls, inputs
 from graphium_db.cli.options import (
@@ -24,10 +27,11 @@ from graphium_db.cli.options import (
     or_none,
     required_scope_option,
 )
-from graphium_db.cli.output import counted, done, path, print_json, progress_bar, say
+from graphium_db.cli.output import counted, done, listed, path, print_json, progress_bar, say
 from graphium_db.client import Graphium
-from graphium_db.errors import BadArgumentError, BadEmbeddingError, BadStatementError
+from graphium_db.errors import BadArgumentError, BadEmbeddingError, BadStatementError, GraphiumError
 from graphium_db.models import FiledStatementInput, StatementInput
+from graphium_db.printable import escaped
 
 BATCH = 256
 """Statements embedded at once: enough to keep the model busy, few enough for the progress bar to move."""
@@ -39,6 +43,9 @@ LANES = 2
 PAGE = 1000
 _TAXA = ("family", "genus", "specimen")
 _TAXON_SCOPES = ("family_scopes", "specimen_scopes")
+_BLANK = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+"""What the database trims from names."""
+TOLD = 5
 
 
 @dataclass(slots=True)
@@ -97,6 +104,8 @@ def from_jsonl(lines: Iterable[bytes]) -> Iterator[Record]:
             raise BadStatementError(f"line {number} is not UTF-8: {error.reason}") from None
         except ValueError as error:
             raise BadStatementError(f"line {number} is not JSON: {error}") from None
+        except RecursionError:
+            raise BadStatementError(f"line {number} is nested too deeply") from None
         if not isinstance(fields, dict):
             raise BadStatementError(f"line {number} is not a JSON object")
         yield Record(number, fields, len(line))
@@ -217,6 +226,7 @@ def _complete(record: Record, defaults: Mapping[str, str | None]) -> None:
     for name, value in defaults.items():
         if value is not None and record.fields.get(name) is None:
             record.fields[name] = value
+    calls.check_statement(f"line {record.line}", record.fields)
     for name in (*_TAXA, "content"):
         value = record.fields.get(name)
         if not isinstance(value, str):
@@ -226,7 +236,6 @@ def _complete(record: Record, defaults: Mapping[str, str | None]) -> None:
                 if name in _TAXA
                 else "Give one sentence.",
             )
-    calls.check_statement(f"line {record.line}", record.fields)
 
 
 def _embed(memory: Graphium, batch: Sequence[Record]) -> None:
@@ -325,9 +334,9 @@ def export(session: Session, output: Any, as_json: bool, **filters: Any) -> None
     with session.memory() as memory:
         records = exported(memory, **filters)
     if as_json:
-        output.write(json.dumps(records, ensure_ascii=False, indent=2) + "\n")
+        output.write(escaped(json.dumps(records, ensure_ascii=False, indent=2)) + "\n")
     else:
-        output.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+        output.writelines(escaped(json.dumps(record, ensure_ascii=False)) + "\n" for record in records)
     nameless = sum(any(name not in record for name in _TAXA) for record in records)
     if nameless:
         say(
@@ -336,29 +345,102 @@ def export(session: Session, output: Any, as_json: bool, **filters: Any) -> None
         )
 
 
-def _with_taxa(memory: Graphium, records: Iterator[Record], required_scopes: Sequence[str] | None) -> Iterator[Record]:
-    """The same records; whatever family or specimen one of them names first is made with the audience of the export.
+class _Taxa:
+    """Makes whatever family or specimen a line names first, with the audiences that the export gives the two.
 
-    It is born with the narrower of the two audiences and then given its own, so that nobody sees a name in between.
+    No one call makes both with different audiences: so a new family and its specimen are made in a transaction of
+    several, on `connection`. Nobody sees a name that is not for him in between, and what is broken off is not made.
     """
-    seen = {(row.family, row.genus, row.specimen) for row in memory.context_tree()}
-    families = {family for family, _, _ in seen}
-    for record in records:
-        scopes = [record.fields.pop(name, None) for name in _TAXON_SCOPES]
-        taxa = (record.fields.get("family"), record.fields.get("genus"), record.fields.get("specimen"))
-        if taxa not in seen and None not in (*scopes, *taxa) and required_scopes is None:
-            family, genus, specimen = cast(tuple[str, str, str], taxa)
-            born = scopes[0] or scopes[1]
-            memory.ingest_context(family, genus, specimen, [], required_scopes=born)
-            if not scopes[0] == scopes[1] == born:
-                row = next(r for r in memory.context_tree() if (r.family, r.genus, r.specimen) == taxa)
-                if family not in families and row.family_id is not None:
-                    memory.set_required_scopes("family", row.family_id, scopes[0])
-                if row.specimen_id is not None:
-                    memory.set_required_scopes("specimen", row.specimen_id, scopes[1])
-        seen.add(taxa)
-        families.add(taxa[0])
-        yield record
+
+    def __init__(self, memory: Graphium, connection: psycopg.Connection[Any]) -> None:
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ  # of transactions; single calls begin none
+        self._memory = memory
+        self._connection = connection
+        self._given: dict[tuple[str, ...], set[frozenset[str]]] = {}
+
+    def of(self, records: Iterator[Record], defaults: Mapping[str, str | None], as_exported: bool) -> Iterator[Record]:
+        """The same records, after what they name is made; `as_exported` or, where it is new, by the ingest itself."""
+        there: set[tuple[str | None, ...]] = set()
+        for row in self._memory.context_tree():
+            there |= {(row.family,), (row.family, row.genus, row.specimen)}
+        for record in records:
+            names = tuple(_named(record, defaults))
+            scopes = [_scopes(record, name) for name in _TAXON_SCOPES]
+            given = [audience for audience in scopes if audience is not None]
+            if as_exported and given and len(names) == len(_TAXA):
+                for taxon, audience in zip((names[:1], names), scopes, strict=True):
+                    if audience is not None:
+                        self._given.setdefault(taxon, set()).add(_audience(audience))
+                if names not in there:
+                    try:
+                        self._make(names, given[0], given[-1], names[:1] not in there)
+                    except GraphiumError as error:
+                        raise type(error)(f"line {record.line}: {error.message}", error.hint) from error
+                there |= {names[:1], names}
+            yield record
+
+    def _make(
+        self, names: tuple[str, ...], for_family: list[str], for_specimen: list[str], with_the_family: bool
+    ) -> None:
+        family, genus, specimen = names
+        if not with_the_family or set(for_family) == set(for_specimen):
+            self._memory.ingest_context(family, genus, specimen, [], required_scopes=for_specimen)
+            return
+        while True:  # once more when somebody made or changed the same family meanwhile
+            with suppress(psycopg.errors.SerializationFailure), self._connection.transaction():
+                before = self._family_ids()
+                self._memory.ingest_context(family, genus, specimen, [], required_scopes=for_specimen)
+                for made in self._family_ids() - before:  # in a repeatable read: by this very transaction
+                    self._memory.set_required_scopes("family", made, for_family)
+                return
+
+    def _family_ids(self) -> set[UUID]:
+        return {row.family_id for row in self._memory.context_tree() if row.family_id is not None}
+
+    def kept(self) -> list[str]:
+        """Families and specimens that were there, or came to be, with another audience than the file gives them."""
+        audiences: dict[tuple[str | None, ...], Sequence[str] | None] = {}
+        for row in self._memory.context_tree() if self._given else ():
+            audiences[row.family,] = row.family_scopes
+            audiences[row.family, row.genus, row.specimen] = row.specimen_scopes
+        found = []
+        for taxon, given in self._given.items():
+            has = audiences.get(taxon)
+            other = [] if has is None else sorted(map(_told, given - {_audience(has)}))
+            if has is not None and other:
+                found.append(f"{path(*taxon)} stays {_told(has)}, and does not become {other[0]}, as the file has it.")
+        return found
+
+
+def _named(record: Record, defaults: Mapping[str, str | None]) -> Iterator[str]:
+    """The names in a line, which become as the database stores them: so two spellings of one are one."""
+    for name in _TAXA:
+        value = record.fields.get(name)
+        value = defaults.get(name) if value is None else value
+        if isinstance(value, str):
+            record.fields[name] = _clean(value)
+            yield record.fields[name]
+
+
+def _scopes(record: Record, name: str) -> list[str] | None:
+    value = record.fields.pop(name, None)
+    if value is not None and not (isinstance(value, list) and all(isinstance(scope, str) for scope in value)):
+        raise BadStatementError(f"line {record.line}: {name} must be a list of texts", "As the export writes it.")
+    return cast("list[str] | None", value)
+
+
+def _clean(name: str) -> str:
+    return unicodedata.normalize("NFC", name.strip(_BLANK))
+
+
+def _audience(scopes: Iterable[str]) -> frozenset[str]:
+    """Who it is, as a set; `public` is everybody."""
+    clean = frozenset(map(_clean, scopes))
+    return frozenset() if "public" in clean else clean
+
+
+def _told(scopes: Iterable[str]) -> str:
+    return f"for {listed(sorted(scopes))}" if (scopes := _audience(scopes)) else "open"
 
 
 @click.command(
@@ -383,16 +465,23 @@ def import_(
     """Store the statements of an export (or any JSON Lines that `ingest --jsonl` takes).
 
     Importing twice changes counts only. Families and specimens that are new get the audience that the export gives
-    them, or that of --required-scope; the statements keep their own either way.
+    them, or that of --required-scope; the statements keep their own either way. A line that has the audience of one of
+    the two only gives it to both. What was there keeps its audience; on stderr it says where that is not the file's.
     """
     total = new = 0
-    taxa: set[str] = set()
-    with session.memory() as memory:
-        records = _with_taxa(memory, from_jsonl(file), or_none(required_scopes))
+    taxa: set[tuple[str, ...]] = set()
+    with session.memory() as memory, session.connection() as connection:
+        new_taxa = _Taxa(session.memory_on(connection), connection)
+        records = new_taxa.of(from_jsonl(file), defaults, not required_scopes)
         for batch in ingest(memory, records, defaults, or_none(required_scopes), total=size(file)):
             total += len(batch)
             new += sum(not row.deduplicated for row in batch)
-            taxa |= {path(row.family, row.genus, row.specimen) for row in batch}
+            taxa |= {(row.family, row.genus, row.specimen) for row in batch}
+        kept = new_taxa.kept()
+    for line in kept[:TOLD]:
+        say(line)
+    if len(kept) > TOLD:
+        say(f"{len(kept) - TOLD} more stay as they were: graphium tree --json lists audiences.")
     if as_json:
         print_json({"statements": total, "new": new, "deduplicated": total - new, "specimens": len(taxa)})
     else:

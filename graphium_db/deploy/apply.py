@@ -31,6 +31,7 @@ from yoyo.migrations import default_migration_table
 
 from graphium_db.deploy import drift, verify
 from graphium_db.deploy.tree import DeployError, NotTheDeployerError, SqlFile, Tree, sha256
+from graphium_db.printable import printable
 
 log = logging.getLogger("graphium.deploy")
 
@@ -305,7 +306,7 @@ def _lock(conn: Connection, wait: float) -> Iterator[None]:
                     [DEPLOY_LOCK],
                 ).fetchone() or [None]
             raise DeployError(
-                f"another deploy has held the lock for {wait:.0f} s: {holder}."
+                f"another deploy has held the lock for {wait:.0f} s: {printable(str(holder))}."
                 " If it is no deploy, end it with pg_terminate_backend()."
             )
         time.sleep(0.05)
@@ -475,4 +476,6 @@ def _explain(error: psycopg.Error) -> str:
     diag = error.diag
     more = {"detail": diag.message_detail, "hint": diag.message_hint, "where": diag.context}
     lines = [diag.message_primary or str(error), *(f"{label}: {text}" for label, text in more.items() if text)]
+    # Names of anybody's objects are in them, and a name may hold a line break.
+    lines = [printable("; ".join(line.strip() for line in text.split("\n"))) for text in lines]
     return "\n  ".join(lines) + f" ({error.sqlstate})"

@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 
 from graphium_db.deploy.tree import DeployNotAllowedError
+from graphium_db.printable import printable
 from graphium_db.resources import db_path
 
 Connection = psycopg.Connection[Any]
@@ -142,7 +143,8 @@ def parts(found: Iterable[Difference], refused: Iterable[Difference]) -> tuple[D
 def refusal(found: Iterable[Difference]) -> DeployNotAllowedError:
     """The error for those that :func:`refused` names."""
     lines = "".join(
-        f"\n  {d.refused};" + ("  -- or a schema of yours, or drop it" if d.was is None else "") for d in found
+        f"\n  {printable(d.refused or '')};" + ("  -- or a schema of yours, or drop it" if d.was is None else "")
+        for d in found
     )
     return DeployNotAllowedError(
         "changed by hand since the last migrate, and not by a deploy to put back",
@@ -175,9 +177,9 @@ def record(conn: Connection) -> None:
 
 
 def _by_superuser(left: list[Difference]) -> DeployNotAllowedError:
-    lines = "".join(f"\n  {d.remedy};" for d in left)
+    lines = "".join(f"\n  {printable(d.remedy or str(d))};" for d in left)
     return DeployNotAllowedError(
-        f"changed by hand since the last migrate: {', '.join(map(str, left))}",
+        f"changed by hand since the last migrate: {printable(', '.join(map(str, left)))}",
         f"As a superuser, and then graphium migrate again:{lines}",
     )
 

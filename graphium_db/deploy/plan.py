@@ -10,6 +10,7 @@ from sqlglot import expressions as exp
 
 from graphium_db.deploy import apply, drift
 from graphium_db.deploy.tree import DeployError, Statement, Tree, statements
+from graphium_db.printable import printable
 
 BY_HAND = "changed by hand"
 REFUSED = "refused"
@@ -52,9 +53,9 @@ class Plan:
         for change in self.changes:
             if change.action == AGAIN and not verbose:
                 continue
-            lines.append(f"{change.action} {change.path}")
+            lines.append(f"{change.action} {printable(change.path)}")
             if verbose or change.action == REFUSED:
-                lines += [f"  {text}" for text in change.statements]
+                lines += [f"  {printable(text)}" for text in change.statements]
         if self and not verbose:
             counts = Counter(change.action for change in self.changes)
             lines.append("In all: " + ", ".join(f"{count} {_NOUNS[action]}" for action, count in counts.items()))

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 
 from graphium_db.deploy.tree import DeployError, Tree, statements
+from graphium_db.printable import printable
 
 # Functions that callers may execute and that have no search_path, because with one they could not be inlined into a
 # policy. Their bodies are parsed when they are made, so no path can reach into them.
@@ -21,7 +22,7 @@ def check(conn: psycopg.Connection[Any], tree: Tree, vector_schema: str) -> None
     """Raise :class:`DeployError` with every :func:`breaches` line."""
     found = breaches(conn, tree, vector_schema)
     if found:
-        raise DeployError("the deployed database is not what the tree says:\n  " + "\n  ".join(found))
+        raise DeployError("the deployed database is not what the tree says:\n  " + "\n  ".join(map(printable, found)))
 
 
 def breaches(conn: psycopg.Connection[Any], tree: Tree, vector_schema: str) -> list[str]:

@@ -11,7 +11,7 @@ LAYERS = [
     {"cli", "console", "mcp", "demo"},
     {"client", "aio", "inputs"},
     {"embedding", "splitting", "classification", "retrieval", "deploy", "server"},
-    {"calls", "models", "errors", "resources"},
+    {"calls", "models", "errors", "resources", "printable"},
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 # Side by side, and meant: the deployer renders the classification rules, the embedded server deploys.
