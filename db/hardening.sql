@@ -5,6 +5,8 @@
 -- Graphium's alone and others index texts under policies, look into pg_locks or PostgreSQL's counters or take
 -- advisory locks without being members of pg_monitor, or export snapshots.
 --
+-- What it takes away it takes away in this database: principals may not connect to any other (docs/principals.md).
+--
 -- 1. Under row-level security, PostgreSQL lets a condition of the caller's look at hidden rows too when its function is marked
 -- leakproof, and EXPLAIN then tells how many rows met it: with `<` on texts, one finds out a hidden name letter by letter.
 -- So no function that orders texts, or compares a part of one, stays leakproof. Equality does: our own lookups need it, and it
@@ -43,7 +45,7 @@ begin
     select p.oid
       from pg_catalog.pg_proc p
      where p.pronamespace = 'pg_catalog'::regnamespace
-       and p.proname ~ '^(pg_blocking_pids|pg_safe_snapshot_blocking_pids|pg_isolation_test_session_is_blocked|pg_stat_get_backend_(io|wal)|pg_logical_emit_message|pg_stat_get_(numscans|lastscan|tuples_.+|live_tuples|dead_tuples|mod_since_analyze|ins_since_vacuum|blocks_.+|db_tuples_.+|db_blocks_.+)|pg_(try_)?advisory_(xact_)?lock(_shared)?)$'
+       and p.proname ~ '^(pg_blocking_pids|pg_safe_snapshot_blocking_pids|pg_isolation_test_session_is_blocked|pg_stat_get_(backend_)?(io|wal)|pg_logical_emit_message|pg_get_multixact_members|pg_stat_get_(numscans|lastscan|tuples_.+|live_tuples|dead_tuples|mod_since_analyze|ins_since_vacuum|blocks_.+|db_.+)|pg_(try_)?advisory_(xact_)?lock(_shared)?)$'
   loop
     execute format('revoke execute on function %s from public', v_function);
     execute format('grant execute on function %s to pg_monitor, graphium_owner', v_function); -- as that `graphium migrate` takes its lock

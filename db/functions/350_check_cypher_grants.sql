@@ -65,7 +65,7 @@ as $check_cypher_grants$
               else 'everybody sees in it what other sessions do' end, p.oid::regprocedure::text
     from pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) as a
    where p.pronamespace = 'pg_catalog'::regnamespace and a.grantee = 0
-     and p.proname ~ '^(pg_lock_status|pg_export_snapshot|pg_blocking_pids|pg_safe_snapshot_blocking_pids|pg_isolation_test_session_is_blocked|pg_stat_get_backend_(io|wal)|pg_logical_emit_message|pg_stat_get_(numscans|lastscan|tuples_.+|live_tuples|dead_tuples|mod_since_analyze|ins_since_vacuum|blocks_.+|db_tuples_.+|db_blocks_.+)|pg_(try_)?advisory_(xact_)?lock(_shared)?)$'
+     and p.proname ~ '^(pg_lock_status|pg_export_snapshot|pg_blocking_pids|pg_safe_snapshot_blocking_pids|pg_isolation_test_session_is_blocked|pg_stat_get_(backend_)?(io|wal)|pg_logical_emit_message|pg_get_multixact_members|pg_stat_get_(numscans|lastscan|tuples_.+|live_tuples|dead_tuples|mod_since_analyze|ins_since_vacuum|blocks_.+|db_.+)|pg_(try_)?advisory_(xact_)?lock(_shared)?)$'
   order by 1, 2
 $check_cypher_grants$;
 comment on function graphium_private._check_cypher_grants() is

@@ -61,6 +61,7 @@ def importing(file: Path, superuser: Connection) -> Iterator[subprocess.Popen[st
         [sys.executable, "-m", "graphium_db.cli", "import", str(file)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
         env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background ignores it
     )  # fmt: skip
     try:
         wait_until(lambda: waiting(superuser) is not None or process.poll() is not None, "the import waits for a lock")
@@ -121,7 +122,7 @@ def test_an_import_that_is_broken_off_leaves_no_name_with_another_audience(
                 process.send_signal(signal.SIGINT)
             else:
                 superuser.execute(f"select {how}(%s)".encode(), [waiting(superuser)])
-            out, err = process.communicate()
+            out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (code, "")
     assert "Traceback" not in err
     assert seen(app, acme, "hr", "sales") == {}
@@ -143,7 +144,7 @@ def test_whoever_holds_the_family_holds_no_name_open(
         with importing(file, superuser) as process:
             assert seen(onlooker, acme, "sales") == {("F", None): (["hr", "sales"], None)}
             process.send_signal(signal.SIGINT)
-            assert process.communicate() == ("", "Interrupted.\n")
+            assert process.communicate(timeout=60) == ("", "Interrupted.\n")
     assert run("import", str(file)).out == "2 statements about 2 specimens: 1 new, 1 known before\n"
     assert seen(onlooker, acme, "hr", "sales")["F", "S2"] == (["hr", "sales"], ["hr"])
     assert ("F", "S2") not in seen(onlooker, acme, "sales")
@@ -160,7 +161,7 @@ def test_a_family_that_somebody_makes_meanwhile_keeps_its_audience(
         with importing(file, superuser) as process:
             other.execute("commit")
             other.execute("begin")
-            out, err = process.communicate()
+            out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, "1 statement about 1 specimen: 1 new, 0 known before\n")
     assert err == "F stays for hr, and does not become for hr, sales, as the file has it.\n"
     assert seen(other, acme, "sales") == {}

@@ -178,7 +178,15 @@ def test_nobody_fills_the_lock_table_with_advisory_locks(attacker: Attacker, cal
 
 @pytest.mark.parametrize(
     "view",
-    ["pg_stat_all_tables", "pg_stat_all_indexes", "pg_statio_all_tables", "pg_statio_all_indexes", "pg_stat_database"],
+    [
+        "pg_stat_all_tables",
+        "pg_stat_all_indexes",
+        "pg_statio_all_tables",
+        "pg_statio_all_indexes",
+        "pg_stat_database",
+        "pg_stat_io",
+        "pg_stat_wal",
+    ],
 )
 def test_counters_of_other_sessions_are_for_who_watches_the_server(world: World, attacker: Attacker, view: str) -> None:
     """They tell how many words another caller looked for, and in how many statements these are."""
@@ -194,6 +202,7 @@ def test_check_security_neither_waits_for_a_stranger_s_table_nor_fails_by_one(wo
         attacker.conn.execute(
             f"create policy p on {name} using ({condition} and (select (graphium.caller()).tenant) is not null)".encode()
         )
+    attacker.conn.execute("create index on locked (x) where x is not null")
     before = world.boss.execute("select lint, object from graphium.check_security()").fetchall()
     with attacker.conn.transaction():
         attacker.conn.execute("lock table locked in access exclusive mode")
