@@ -98,7 +98,8 @@ def bench_retrieval(session: Session, dataset: BinaryIO, limit: int | None, outp
     done(f"{counted(len(conversations), 'conversation')}, {counted(statements, 'statement')}")
     for part in parts:
         p50, p95 = part.milliseconds(50), part.milliseconds(95)
-        done(f"\n{part.name}; a call takes {p50:.1f} ms, 95 % at most {p95:.1f}")
+        done("")
+        done(f"{part.name}; a call takes {p50:.1f} ms, 95 % at most {p95:.1f}")
         _print(retrieval.scores(part.answers))
 
 

@@ -61,7 +61,7 @@ LOCOMO: list[dict[str, Any]] = [
         "sample_id": "mill",
         "conversation": {
             "session_1": [
-                turn("Ines", "D1:1", "The repairs of violins, who pays?"),
+                turn("Ines", "D1:1", "The repairs of violins: who pays."),
                 turn("Sam", "D1:2", "Nobody grinds barley here."),
             ]
         },

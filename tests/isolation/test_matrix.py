@@ -362,7 +362,7 @@ def test_commands(world: World, monkeypatch: pytest.MonkeyPatch, line: list[Cell
         with acting(world, actor) as conn:
             monkeypatch.setattr(
                 "graphium_db.cli.options.Graphium",
-                lambda _dsn, **caller: Graphium(embedder=NoModel(), connection=conn, **caller),
+                lambda _dsn=None, **caller: Graphium(embedder=NoModel(), **{**caller, "connection": conn}),
             )
             for variable, value in (
                 ("DSN", world.db.dsn(world.logins[actor.login])),
