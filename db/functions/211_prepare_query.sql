@@ -15,44 +15,43 @@
 set local role graphium_owner;
 
 -- (search_context reads its query_text by it, too.)
-create or replace function graphium_private._read_query(p_tenant_id uuid, p_text text, p_now timestamptz) returns graphium_private.asked
+create or replace function graphium_private._read_query(p_tenant_id uuid, p_text text, p_now timestamptz,
+    out dense_text text, out words text[], out specimens text[], out specimen_ids uuid[], out family_ids uuid[], out since timestamptz, out until timestamptz) returns record
   language plpgsql stable parallel unsafe security invoker
 as $read_query$
 declare
   v_text text := normalize(p_text, NFC);
   v_lower text := lower(regexp_replace(v_text, '[[:space:]]+', ' ', 'g') collate pg_catalog.pg_c_utf8);
-  v_asked graphium_private.asked;
   v_named record;
   v_pattern text;
 begin
-  v_asked.dense_text := v_text;
+  dense_text := v_text;
   for v_named in
     select s.name, array_agg(s.id) as ids, array_agg(s.family_id) as families from graphium.dh_specimens s
      where s.tenant_id = p_tenant_id and position(lower(s.name collate pg_catalog.pg_c_utf8) in v_lower) > 0
      group by s.name order by char_length(s.name) desc, s.name collate "C"
   loop
     v_pattern := graphium_private._whole_word(v_named.name);
-    if v_asked.dense_text collate pg_catalog.pg_c_utf8 ~* v_pattern then
-      v_asked.dense_text := regexp_replace(v_asked.dense_text collate pg_catalog.pg_c_utf8, v_pattern, ' ', 'gi');
-      v_asked.specimens := v_asked.specimens || v_named.name;
-      v_asked.specimen_ids := v_asked.specimen_ids || v_named.ids;
-      v_asked.family_ids := v_asked.family_ids || v_named.families;
+    if dense_text collate pg_catalog.pg_c_utf8 ~* v_pattern then
+      dense_text := regexp_replace(dense_text collate pg_catalog.pg_c_utf8, v_pattern, ' ', 'gi');
+      specimens := specimens || v_named.name;
+      specimen_ids := specimen_ids || v_named.ids;
+      family_ids := family_ids || v_named.families;
     end if;
   end loop;
-  v_asked.specimens := nullif(array(select n from unnest(v_asked.specimens) as n
+  specimens := nullif(array(select n from unnest(specimens) as n
                                      order by position(lower(n collate pg_catalog.pg_c_utf8) in v_lower), char_length(n) desc, n collate "C"), '{}');
-  v_asked.dense_text := btrim(regexp_replace(v_asked.dense_text, '[[:space:]]+', ' ', 'g'));
-  v_asked.words := graphium_private._query_words(v_asked.dense_text);
-  if v_asked.specimens is null or v_asked.words = '{}' then
-    v_asked.dense_text := v_text;
-    v_asked.words := graphium_private._query_words(v_text);
+  dense_text := btrim(regexp_replace(dense_text, '[[:space:]]+', ' ', 'g'));
+  words := graphium_private._query_words(dense_text);
+  if specimens is null or words = '{}' then
+    dense_text := v_text;
+    words := graphium_private._query_words(v_text);
   end if;
   begin
-    select t.since, t.until into v_asked.since, v_asked.until from graphium_private._find_time(v_lower, coalesce(p_now, statement_timestamp())) as t;
+    select t.since, t.until into since, until from graphium_private._find_time(v_lower, coalesce(p_now, statement_timestamp())) as t;
   exception when datetime_field_overflow then
     null; -- "last year" of the first year there is: no time that anything could have happened at
   end;
-  return v_asked;
 end
 $read_query$;
 comment on function graphium_private._read_query(uuid, text, timestamptz) is 'What prepare_query says of a text, with the words to look for and the ids of who is named.';
