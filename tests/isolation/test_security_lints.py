@@ -293,6 +293,12 @@ def test_a_binding_of_before_a_restore_is_made_again_as_it_was(conn: Connection,
         assert findings(conn) == []
 
 
+def test_hardening_and_its_lint_mean_the_same_functions() -> None:
+    lint = (db_path() / "functions" / "350_check_cypher_grants.sql").read_text("utf-8")
+    [taken], [missed] = (re.findall(r"p\.proname ~ '\^\((.*)\)\$'", text) for text in (HARDENING, lint))
+    assert missed.removeprefix("pg_lock_status|pg_export_snapshot|") == taken != missed
+
+
 def test_migrate_keeps_the_marks_of_hardening(db: Database) -> None:
     """But for a file that has changed; nothing else makes that function anew."""
     superuser = db.connect()
