@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import pytest
 
 from tests.search.conftest import read_as, refused, search
 from tests.search.corpus import Corpus, Row, bm25, plain_words
+from tests.search.reference import Candidate, fused
 from tests.support.databases import Connection
 
 STEMS = ["tea", "milk", "road", "sun", "moon", "river", "stone", "bread", "salt", "lamp", "fox", "ant", "owl", "bee", "cat", "dog"]  # fmt: skip
@@ -32,63 +30,6 @@ def setting(boss: Connection) -> Iterator[Callable[[str, float], None]]:
     yield be
     for name, value in before:
         be(name, value)
-
-
-# ------------------------------------------------------------------------------------------------- an independent reference
-def fused(
-    pool: Sequence[Row],
-    cosines: dict[UUID, float],
-    words: Sequence[str],
-    specimens: Sequence[str] = (),
-    time: tuple[datetime, datetime] | None = None,
-) -> dict[UUID, float]:
-    """The scores of a pool."""
-    bags = {row.id: Counter(plain_words(row.content)) for row in pool}
-    having = [row for row in pool if any(w in bags[row.id] for w in words)]
-    mean = sum(sum(bags[r.id].values()) for r in having) / len(having) if having else 1
-    own: dict[UUID, dict[str, float]] = defaultdict(dict)
-    for word in words:
-        n = sum(word in bag for bag in bags.values())
-        for row in having:
-            if times := bags[row.id][word]:
-                length = 1.2 * (0.6 + 0.4 * sum(bags[row.id].values()) / mean)
-                own[row.id][word] = math.log(1 + (len(pool) - n + 0.5) / (n + 0.5)) * times / (times + length)
-
-    def heard(row: Row) -> float:
-        total = 0.0
-        for word in words:
-            scores = [own[row.id].get(word, 0.0)]
-            for other in pool if row.source is not None and row.position is not None else ():
-                if other.source == row.source and other.position is not None:
-                    share = {1: 1, 2: 0.5, -1: 0.5, -2: 0.25}.get(row.position - other.position, 0)
-                    scores.append(share * own[other.id].get(word, 0.0))
-            total += max(scores)
-        return total
-
-    lexical = {row.id: heard(row) for row in pool}
-    most = max(lexical.values(), default=0.0)
-    low, high = min(cosines.values(), default=0), max(cosines.values(), default=0)
-    families = {row.family for row in pool if row.specimen in specimens}
-    base = {}
-    for row in pool:
-        near = 0.0 if row.id not in cosines else (cosines[row.id] - low) / (high - low) if high > low else 1.0
-        at = 0.0
-        if time is not None:
-            at = 0.3 if time[0] <= row.happened_at < time[1] else 0.0
-            at += 0.15 if time[1] <= row.happened_at < time[1] + timedelta(days=7) else 0.0
-        base[row.id] = (
-            0.5 * near
-            + 0.5 * (lexical[row.id] / most if most else 0)
-            + (0.1 if row.specimen in specimens else 0)
-            + (0.3 if row.family in families else 0)
-            + at
-            - (0.15 if row.content.endswith("?") else 0)
-        )
-    scores = {}
-    for row in pool:
-        around = [base[o.id] for o in pool if o.source == row.source] if row.source is not None else [base[row.id]]
-        scores[row.id] = base[row.id] + 0.5 * sum(max(b, 0) for b in sorted(around, reverse=True)[:5]) / 5
-    return scores
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +57,17 @@ def corpus(new_corpus: Callable[..., Corpus]) -> Corpus:
     return made
 
 
+def boost(row: Row, names: Sequence[str], families: set[str], time: tuple[datetime, datetime] | None) -> float:
+    """For what the query names, less for being a question."""
+    total = 0.1 * (row.specimen in names) + 0.3 * (row.family in families) - 0.15 * row.content.endswith("?")
+    if time is not None:
+        since, until = time
+        total += 0.3 * (since <= row.happened_at < until) + 0.15 * (
+            until <= row.happened_at < until + timedelta(days=7)
+        )
+    return total
+
+
 @pytest.mark.parametrize("scopes", [(), ("hr",)])
 @pytest.mark.parametrize("asked", ["", "person3", "in May 2024", "person3 and person7 in May 2024"])
 def test_the_formula(
@@ -136,8 +88,22 @@ def test_the_formula(
         found = sorted(bm25(rows, " ".join(words), documents).items(), key=lambda w: (-w[1], w[0]))
         all_cosines = dict(corpus.nearest(query, scopes))
         ids = set(list(all_cosines)[:200]) | {id for id, _ in found[:100]}
-        cosines = {id: all_cosines[id] for id in ids if id in all_cosines}
-        scores = fused([r for r in rows if r.id in ids], cosines, words, names, time)
+        pool = [r for r in rows if r.id in ids]
+        families = {r.family for r in pool if r.specimen in names}
+        scores = fused(
+            [
+                Candidate(
+                    r.id,
+                    plain_words(r.content),
+                    all_cosines.get(r.id),
+                    r.source,
+                    r.position,
+                    boost(r, names, families, time),
+                )
+                for r in pool
+            ],
+            words,
+        )
         hits = search(
             app, corpus, scopes, query_embedding=query, query_text=" ".join(stems) + " " + asked, match_count=20
         )
@@ -148,7 +114,8 @@ def test_the_formula(
             {h.statement_id: scores[h.statement_id] for h in hits}, abs=2e-5
         )
         assert [h.similarity for h in hits] == [
-            pytest.approx(cosines[h.statement_id], abs=1e-6) if h.statement_id in cosines else None for h in hits
+            pytest.approx(all_cosines[h.statement_id], abs=1e-6) if h.statement_id in all_cosines else None
+            for h in hits
         ]
 
 
