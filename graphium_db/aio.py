@@ -334,9 +334,18 @@ class AsyncGraphium:
 
     # --- administration (graphium_admin) -----------------------------------------------------------------------
 
-    async def create_tenant(self, slug: str, embedding_model: str = "all-MiniLM-L6-v2", dimensions: int = 384) -> UUID:
-        """A new, empty tenant and its graph. Its vectors are those of one model, `dimensions` long."""
-        return await self._run(calls.create_tenant(slug, embedding_model, dimensions))
+    async def create_tenant(
+        self,
+        slug: str,
+        embedding_model: str = "all-MiniLM-L6-v2",
+        dimensions: int = 384,
+        language: str = "english",
+    ) -> UUID:
+        """A new, empty tenant and its graph. Its vectors are those of one model, `dimensions` long.
+
+        Its words are stemmed as those of one language that PostgreSQL has a stemmer for; "simple": as they are.
+        """
+        return await self._run(calls.create_tenant(slug, embedding_model, dimensions, language))
 
     async def drop_tenant(self, slug: str) -> None:
         """Erase a tenant with all that it remembers."""

@@ -559,7 +559,7 @@ def cypher(query: str, params: Mapping[str, Any] | None = None) -> Call[list[Any
 
 # --- administration --------------------------------------------------------------------------------------------
 
-_CREATE_TENANT = _sql("create_tenant", slug="text", embedding_model="text", dimensions="int")
+_CREATE_TENANT = _sql("create_tenant", slug="text", embedding_model="text", dimensions="int", language="text")
 _DROP_TENANT = _sql("drop_tenant", slug="text")
 _LIST_TENANTS = _sql("list_tenants", _columns(models.Tenant))
 _ADD_PRINCIPAL = _sql("add_principal", role_name="text", tenant="text", scopes="text[]", read_only="bool")
@@ -572,13 +572,16 @@ _LINK_SYMBIOSIS = _sql("link_symbiosis", kind="text", source="jsonb", target="js
 _UNLINK_SYMBIOSIS = _sql("unlink_symbiosis", id="uuid")
 
 
-def create_tenant(slug: str, embedding_model: str = "all-MiniLM-L6-v2", dimensions: int = 384) -> Call[UUID]:
+def create_tenant(
+    slug: str, embedding_model: str = "all-MiniLM-L6-v2", dimensions: int = 384, language: str = "english"
+) -> Call[UUID]:
     return Call(
         _CREATE_TENANT,
         {
             "slug": checked_text("slug", slug),
             "embedding_model": checked_text("embedding_model", embedding_model),
             "dimensions": _integer("dimensions", dimensions),
+            "language": checked_text("language", language),
         },
         _scalar,
     )

@@ -6,13 +6,14 @@
 -- hidden ones are not even touched.
 set local role graphium_owner;
 
-create or replace function graphium_private._query_words(p_text text) returns text[]
+create or replace function graphium_private._query_words(p_text text, p_language text) returns text[]
   language sql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
-  return array(select w.word from unnest(graphium_private.words_v1(left(p_text, 20000))) with ordinality as w(word, n)
+  return array(select w.word from unnest(graphium_private.words_v2(left(p_text, 20000), p_language)) with ordinality as w(word, n)
                 group by w.word order by min(w.n) limit 100);
-comment on function graphium_private._query_words(text) is 'The first 100 distinct words of (the first 20,000 characters of) a query.';
-revoke all on function graphium_private._query_words(text) from public;
+comment on function graphium_private._query_words(text, text) is 'The first 100 distinct words of (the first 20,000 characters of) a query.';
+revoke all on function graphium_private._query_words(text, text) from public;
 
+drop function if exists graphium_private._query_words(text); -- all words were English
 drop function if exists graphium_private._match_words(uuid, text[], text, int, uuid[]); -- it also scored what a vector had found
 drop function if exists graphium_private._held_scopes(uuid); -- words were posted by scope
 create or replace function graphium_private._held_audiences(p_tenant_id uuid) returns bigint[]

@@ -143,7 +143,7 @@ begin
   if query_embedding is not null and query_text is not null then
     v_asked := graphium_private._read_query(v_tenant_id, query_text, search_context.now);
   else
-    v_asked := row(null, case when query_text is null then '{}' else graphium_private._query_words(query_text) end, null, null, null, null, null)::graphium_private.asked;
+    v_asked := row(null, case when query_text is null then '{}' else graphium_private._query_words(query_text, v_tenant.language) end, null, null, null, null, null)::graphium_private.asked;
   end if;
   if num_nonnulls(families, genera, specimens) > 0 then
     select t.level, t.ids into v_level, v_ids from graphium_private._find_taxa(v_tenant_id, families collate "C", genera, specimens) as t;

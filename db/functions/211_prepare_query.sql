@@ -20,6 +20,7 @@ create or replace function graphium_private._read_query(p_tenant_id uuid, p_text
   language plpgsql stable parallel unsafe security invoker
 as $read_query$
 declare
+  v_language constant text := (select t.language from graphium.tenants t where t.id = p_tenant_id);
   v_text text := normalize(p_text, NFC);
   v_lower text := lower(regexp_replace(v_text, '[[:space:]]+', ' ', 'g') collate pg_catalog.pg_c_utf8);
   v_named record;
@@ -42,10 +43,10 @@ begin
   specimens := nullif(array(select n from unnest(specimens) as n
                                      order by position(lower(n collate pg_catalog.pg_c_utf8) in v_lower), char_length(n) desc, n collate "C"), '{}');
   dense_text := btrim(regexp_replace(dense_text, '[[:space:]]+', ' ', 'g'));
-  words := graphium_private._query_words(dense_text);
+  words := graphium_private._query_words(dense_text, v_language);
   if specimens is null or words = '{}' then
     dense_text := v_text;
-    words := graphium_private._query_words(v_text);
+    words := graphium_private._query_words(v_text, v_language);
   end if;
   begin
     select t.since, t.until into since, until from graphium_private._find_time(v_lower, coalesce(p_now, statement_timestamp())) as t;

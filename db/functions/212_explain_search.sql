@@ -24,7 +24,7 @@ as $explain_search$
 declare
   v_tenant_id constant uuid := graphium_private._remember_caller();
   v_tenant constant graphium.tenants := (select t from graphium.tenants t where t.id = v_tenant_id);
-  v_words constant text[] := case when query_text is null then '{}' when query_embedding is null then graphium_private._query_words(query_text)
+  v_words constant text[] := case when query_text is null then '{}' when query_embedding is null then graphium_private._query_words(query_text, v_tenant.language)
                                   else (graphium_private._read_query(v_tenant_id, query_text, null)).words end;
   v_sees_all constant boolean := graphium_private.caller_scopes() is null;
   v_taxa record;

@@ -22,6 +22,7 @@ def test_tenants_and_principals(db: Database, run: Run, environment: pytest.Monk
     assert run("tenant", "create", "small", "--json").json["slug"] == "small"
     assert run("tenant", "create", "small").code == 2
     assert run("tenant", "create", "big", "--embedding-model", "bge-m3", "--dimensions", "1024").code == 0
+    assert "no stemmer for" in run("tenant", "create", "odd", "--language", "klingon").err
     table = run("tenant", "list").out.splitlines()
     assert table[0].split() == ["tenant", "embedding", "model", "dimensions", "created"]
     rows = [line.split()[:3] for line in table[2:]]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import psycopg
 import pytest
 
 from tests.search.conftest import read_as, search
@@ -218,6 +219,93 @@ def test_no_text_is_an_error(corpus: Corpus, app: Connection, query: str) -> Non
     if not found:
         assert both == search(app, corpus, query_embedding=vector)
     assert read_as(app, corpus, (), "prepare_query", query_text=query)
+
+
+def test_words_of_version_2_are_those_of_version_1_in_english(boss: Connection) -> None:
+    texts = [*TEXTS, "", "the of and", "Die Häuser und the houses, running's 10² ﬁne"]
+    query = "select graphium_private.words_v1(t) = graphium_private.words_v2(t, 'english') from unnest(%s::text[]) as t"
+    assert boss.execute(query, [texts]).fetchall() == [(True,)] * len(texts)
+
+
+class TestLanguages:
+    """A tenant's words are stemmed in its language."""
+
+    @pytest.fixture
+    def made(self, admin: Connection, boss: Connection) -> Iterator[Callable[[str], Corpus]]:
+        slugs = []
+
+        def make(language: str) -> Corpus:
+            slugs.append(f"in {language}")
+            admin.execute("select graphium.create_tenant(%s, dimensions => 3, language => %s)", [slugs[-1], language])
+            return Corpus(boss, slugs[-1])
+
+        yield make
+        for slug in slugs:
+            admin.execute("select graphium.drop_tenant(%s)", [slug])
+
+    @pytest.mark.parametrize(
+        ("language", "text", "found", "not_found"),
+        [
+            ("german", "Die Häuser der Stadt", ["haus", "Haeuser Hauses", "STÄDTE"], ["die der"]),
+            ("russian", "Я читаю книги", ["книга", "книгу читать"], ["книжный", "я"]),
+            ("french", "Nous mangions des pommes", ["pomme", "mangions"], ["nous des"]),
+            ("english", "The houses; die Häuser", ["house", "häuser", "die"], ["haus", "the"]),
+            ("simple", "The houses; die Häuser", ["HOUSES", "the", "häuser"], ["house", "haus"]),
+        ],
+    )
+    def test_words_in_a_language(
+        self,
+        made: Callable[[str], Corpus],
+        app: Connection,
+        language: str,
+        text: str,
+        found: list[str],
+        not_found: list[str],
+    ) -> None:
+        corpus = made(language)
+        corpus.plant(Row("f", content=text, embedding=(1, 0, 0)), Row("f", content="東京 2024", embedding=(0, 1, 0)))
+        for query in [*found, *not_found]:
+            hits = search(app, corpus, query_text=query)
+            assert [h.content for h in hits] == ([text] if query in found else []), query
+            # beside a vector, too
+            hits = search(app, corpus, query_embedding=(0, 1, 0), query_text=query, explain=True)
+            assert {h.content: "words" in h.explanation for h in hits}[text] == (query in found), query
+        assert [h.content for h in search(app, corpus, query_text="東京 20")] == ["東京 2024"]
+
+    def test_postings_follow(
+        self, made: Callable[[str], Corpus], app: Connection, admin: Connection, boss: Connection
+    ) -> None:
+        corpus, other = made("german"), made("english")
+        contents = ["Die Häuser der Stadt", "Ein Haus", "Bäume"]
+        ids = corpus.plant(*[Row("f", content=text) for text in contents])
+        other.plant(*[Row("f", content=text) for text in contents])
+
+        def words(of: Corpus) -> int:
+            query = "select count(*) from graphium_private.postings where tenant_id = %s and length > 0"
+            return int(boss.execute(query, [of.tenant_id]).fetchone()[0])  # type: ignore[index]
+
+        # häuser and städte without their articles; "die", "der" and "ein" are words in English
+        assert (words(corpus), words(other)) == (4, 7)
+        with as_caller(app, corpus.slug, ["hr"]):
+            app.execute("select graphium.set_required_scopes('statement', %s, '{hr}')", [ids[0]])
+            app.execute("select graphium.forget_context(%s)", [[ids[1]]])
+        assert words(corpus) == 3
+        assert [h.content for h in search(app, corpus, ["hr"], query_text="haus")] == contents[:1]
+        assert search(app, corpus, query_text="haus") == []
+        assert boss.execute("select * from graphium_private._check_postings(%s)", [corpus.tenant_id]).fetchall() == []
+        boss.execute("delete from graphium_private.postings where tenant_id = %s", [corpus.tenant_id])
+        assert admin.execute("select graphium.rebuild_memory(%s)", [corpus.slug]).fetchone() == (2,)
+        assert words(corpus) == 3
+        admin.execute("select graphium.drop_tenant(%s)", [corpus.slug])
+        assert (words(corpus), words(other)) == (0, 7)
+        admin.execute("select graphium.create_tenant(%s, dimensions => 3)", [corpus.slug])  # for the fixture to drop
+
+    @pytest.mark.parametrize("language", ["klingon", "", "English", "english_stem", "german'", None])
+    def test_a_language_without_a_stemmer_is_refused(self, admin: Connection, language: str | None) -> None:
+        with pytest.raises(psycopg.Error) as refused:
+            admin.execute("select graphium.create_tenant('odd', dimensions => 3, language => %s)", [language])
+        assert refused.value.sqlstate == "MG008"
+        assert "simple" in (refused.value.diag.message_hint or "")
 
 
 class TestPostings:
