@@ -152,28 +152,36 @@ as $match_rarest$
 -- Filters are looked up after statements are scored, the best first, until there are enough.
 declare
   v_postings constant int := graphium_private._setting('candidate_postings');
+  v_keys constant bigint[] := graphium_private._keys_of(p_words);
+  -- Words are counted up to here. Of many words the rarest fill the measure while the others need not be counted any further.
+  v_upto int := greatest(least(12.0 * v_postings / greatest(cardinality(v_keys), 1), v_postings), 1);
   v_k1 constant double precision := graphium_private._setting('bm25_k1');
   v_b constant double precision := graphium_private._setting('bm25_b');
   v_w record;
   v_ids uuid[];
 begin
-  with counted as materialized (
-    select w.word, l.*
-      from unnest(graphium_private._keys_of(p_words)) as w(word),
-           lateral (select count(*) as frequency, sum(x.length) as total
-                      from (select p.length from graphium_private.postings p
-                             where p.tenant_id = p_tenant_id and p.audience_key = any (p_audiences) and p.word_key = w.word limit v_postings + 1) as x) as l
-     where l.frequency between 1 and v_postings
-  ), few as (
-    select c.*, sum(c.frequency) over (order by c.frequency, c.word) as postings from counted c
-  )
-  select array_agg(f.word) as words,
-         array_agg(ln(1 + (greatest(t.documents, f.frequency) - f.frequency + 0.5) / (f.frequency + 0.5))) as weights,
-         v_b / (sum(f.total) / sum(f.frequency)) as per_word
-    into v_w
-    from few f
-   cross join (select sum(f.statement_count)::double precision as documents from graphium.dh_families f where f.tenant_id = p_tenant_id) as t
-   where f.postings <= v_postings or f.postings = f.frequency;
+  loop
+    with counted as materialized (
+      select w.word, l.*
+        from unnest(v_keys) as w(word),
+             lateral (select count(*) as frequency, sum(x.length) as total
+                        from (select p.length from graphium_private.postings p
+                               where p.tenant_id = p_tenant_id and p.audience_key = any (p_audiences) and p.word_key = w.word limit v_upto + 1) as x) as l
+       where l.frequency > 0
+    ), few as (
+      select c.*, sum(c.frequency) over (order by c.frequency, c.word) as postings from counted c where c.frequency <= v_upto
+    )
+    select array_agg(f.word) as words,
+           array_agg(ln(1 + (greatest(t.documents, f.frequency) - f.frequency + 0.5) / (f.frequency + 0.5))) as weights,
+           v_b / (sum(f.total) / sum(f.frequency)) as per_word,
+           (select count(*) filter (where c.frequency > v_upto) = 0 or sum(c.frequency) filter (where c.frequency <= v_upto) + v_upto >= v_postings from counted c) as is_enough
+      into v_w
+      from few f
+     cross join (select sum(f.statement_count)::double precision as documents from graphium.dh_families f where f.tenant_id = p_tenant_id) as t
+     where f.postings <= v_postings;
+    exit when v_upto >= v_postings or v_w.is_enough;
+    v_upto := least(4 * v_upto, v_postings);
+  end loop;
   if v_w.words is null then
     return '{}';
   end if;
