@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -292,6 +293,36 @@ def test_common_words_are_counted_only_so_far(
     assert [h.content for h in found] == ["road"]
     assert {h.content for h in search(app, corpus, query_embedding=V, query_text="tea", match_count=1)} == {"road"}
     assert len(search(app, corpus, query_embedding=V, query_text="tea fox", match_count=6)) == 6
+
+
+@pytest.mark.parametrize("postings", [1, 7, 60, 300, 100_000])
+@pytest.mark.parametrize("count", [1, 4, 30, 90])
+def test_candidates_are_those_with_the_rarest_words(
+    corpus: Corpus, boss: Connection, setting: Callable[[str, float], None], postings: int, count: int
+) -> None:
+    """However many words there are, and however few of their postings need be counted to know the rarest."""
+    setting("candidate_postings", postings)
+    random = np.random.default_rng(count)
+    rows = [row for row in corpus.rows if row.is_visible(["hr"])]
+    bags = {row.id: Counter(plain_words(row.content)) for row in rows}
+    for _ in range(5):
+        numbers = [f"number{n}" for n in random.choice(500, size=count, replace=False)]  # one in four is nowhere
+        words = [*random.permutation(STEMS)[: random.integers(1, 17)], *numbers][: max(count, 2)]
+        keys = boss.execute("select graphium_private._keys_of(%s::text[])", [words]).fetchone()[0]  # type: ignore[index]
+        frequency = {w: sum(w in bag for bag in bags.values()) for w in words}
+        chosen: set[str] = set()
+        for _, _, word in sorted((frequency[w], key, w) for w, key in zip(words, keys, strict=True) if frequency[w]):
+            if sum(frequency[w] for w in chosen) + frequency[word] > postings:
+                break
+            chosen.add(word)
+        found = boss.execute(
+            "select graphium_private._match_rarest(t.id, %s, graphium_private._keys_of(array["
+            " graphium_private._audience('{}')::text, graphium_private._audience('{hr}')::text,"
+            " graphium_private._audience('{hr,legal}')::text]), '', 1000) from graphium.tenants t where t.id = %s",
+            [words, corpus.tenant_id],
+        ).fetchone()[0]  # type: ignore[index]
+        assert set(found) == {id for id, bag in bags.items() if chosen & set(bag)}
+        assert len(found) == len(set(found))
 
 
 def test_where_vectors_are_few_a_common_word_finds_all(
