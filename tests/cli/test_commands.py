@@ -22,6 +22,7 @@ def test_tenants_and_principals(db: Database, run: Run, environment: pytest.Monk
     assert run("tenant", "create", "small", "--json").json["slug"] == "small"
     assert run("tenant", "create", "small").code == 2
     assert run("tenant", "create", "big", "--embedding-model", "bge-m3", "--dimensions", "1024").code == 0
+    assert "no stemmer for" in run("tenant", "create", "odd", "--language", "klingon").err
     table = run("tenant", "list").out.splitlines()
     assert table[0].split() == ["tenant", "embedding", "model", "dimensions", "created"]
     rows = [line.split()[:3] for line in table[2:]]
@@ -438,7 +439,7 @@ def test_every_command_has_help_of_at_most_80_columns_and_json(run: Run) -> None
     names = commands(cli)
     assert list(cli.commands) == [
         "up", "migrate", "doctor", "tenant", "principal", "ingest", "search", "recall", "wake-up", "forget", "scopes",
-        "tree", "cypher", "classify", "maintain", "export", "import",
+        "tree", "cypher", "classify", "maintain", "export", "import", "bench-retrieval",
     ]  # fmt: skip
     for name in names:
         ran = run(*name, "--help")
