@@ -188,7 +188,7 @@ TAKES_LOCKS = [  # or tells of others' transactions, with no right on what it is
 
 @pytest.mark.parametrize("call", TAKES_LOCKS)
 def test_what_asks_no_rights_is_for_who_watches_the_server(attacker: Attacker, call: str) -> None:
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="^permission denied for function"):
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match=r"^permission denied for function"):
         attacker.conn.execute(f"select {call}".encode())
     attacker.tries("rollback")
 

@@ -657,9 +657,17 @@ def test_a_command_that_locks_before_it_asks_waits_for_a_moment_only(world: Worl
 def test_other_commands_of_a_login_wait_as_long_as_it_says(world: World) -> None:
     """Also after it has made a table of its own in the same transaction, and where a query makes it."""
     login = world.attacker("reader")
-    assert login.tries("set lock_timeout = '1h'", "begin", "create temp table mine (a int)", "create index on mine (a)") is None
+    assert (
+        login.tries("set lock_timeout = '1h'", "begin", "create temp table mine (a int)", "create index on mine (a)")
+        is None
+    )
     assert login.rows("show lock_timeout") == ["1h"]
-    assert login.tries("create temp table told as select current_setting('lock_timeout') as t", "alter table mine add b int") is None
+    assert (
+        login.tries(
+            "create temp table told as select current_setting('lock_timeout') as t", "alter table mine add b int"
+        )
+        is None
+    )
     assert login.rows("select t from told") == ["1h"]
     assert login.tries("commit") is None
     assert login.rows("show lock_timeout") == ["1h"]
