@@ -261,4 +261,5 @@ class Tenant:
     slug: str
     embedding_model: str
     dimensions: int
+    language: str
     created_at: datetime

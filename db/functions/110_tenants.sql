@@ -63,12 +63,13 @@ comment on function graphium.drop_tenant(text) is
 revoke all on function graphium.drop_tenant(text) from public;
 grant execute on function graphium.drop_tenant(text) to graphium_admin;
 
-create or replace function graphium.list_tenants() returns table (slug text, embedding_model text, dimensions int, created_at timestamptz)
+drop function if exists graphium.list_tenants(); -- it did not tell the language
+create or replace function graphium.list_tenants() returns table (slug text, embedding_model text, dimensions int, language text, created_at timestamptz)
   language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning
 as $list_tenants$
 begin
   perform graphium_private._require_admin_role();
-  return query select t.slug, t.embedding_model, t.dimensions, t.created_at from graphium.tenants t order by t.slug collate "C";
+  return query select t.slug, t.embedding_model, t.dimensions, t.language, t.created_at from graphium.tenants t order by t.slug collate "C";
 end
 $list_tenants$;
 comment on function graphium.list_tenants() is 'All tenants of this database, by slug.';

@@ -87,9 +87,16 @@ def tenant_list(session: Session, as_json: bool) -> None:
             "tenant",
             "embedding model",
             "dimensions",
+            "language",
             "created",
             rows=(
-                [shown(t.slug), shown(t.embedding_model), str(t.dimensions), t.created_at.strftime("%Y-%m-%d %H:%M")]
+                [
+                    shown(t.slug),
+                    shown(t.embedding_model),
+                    str(t.dimensions),
+                    t.language,
+                    t.created_at.strftime("%Y-%m-%d %H:%M"),
+                ]
                 for t in tenants
             ),
             right=["dimensions"],
