@@ -19,7 +19,8 @@ as $statement_details$
 #variable_conflict use_column
 declare
   v_tenant_id constant uuid := graphium_private._remember_caller();
-  v_words constant text[] := case when query_text is null then '{}' else graphium_private._query_words(query_text) end;
+  v_language constant text := (select t.language from graphium.tenants t where t.id = v_tenant_id);
+  v_words constant text[] := case when query_text is null then '{}' else graphium_private._query_words(query_text, v_language) end;
 begin
   if statement_ids is null then
     perform graphium_private._raise_error('MG008', 'statement_ids must not be NULL', 'Give an array of statement ids.');
@@ -40,7 +41,7 @@ begin
                 order by t.last_seen_at desc, t.variant_key limit 100) as k
          left join graphium.dh_specimens o on o.tenant_id = v_tenant_id and o.id = k.specimen_id
      ) as v
-     cross join lateral (select case when v_words <> '{}' then graphium_private.words_v1(s.content) end as words) as h
+     cross join lateral (select case when v_words <> '{}' then graphium_private.words_v2(s.content, v_language) end as words) as h
      where s.tenant_id = v_tenant_id and s.id = any (statement_ids)
      order by s.id;
 end

@@ -18,7 +18,7 @@ from graphium_db.errors import MissingExtraError
         """
 graphium console --tenant acme --scope hr --scope legal
 graphium console --allow tenants.toml --port 8400
-graphium console --dsn "host=db.example.com dbname=memory"   # for principals, who log in
+graphium console --dsn "host=db.example.com dbname=memory"  # principals
 """
     ),
 )

@@ -23,6 +23,7 @@ BOOLEANS = {
     ("preview_required_scopes", "cascade"): "preview_required_scopes('statement', '{}', '{}', cascade => null)",
     ("set_many_required_scopes", "cascade"): "set_many_required_scopes('statement', '{}', '{}', cascade => null)",
     ("search_context", "follow_symbiosis"): "search_context(query_text => 'tea', follow_symbiosis => null)",
+    ("search_context", "explain"): "search_context(query_text => 'tea', explain => null)",
 }
 
 
