@@ -82,7 +82,7 @@ def test_what_is_hidden_and_what_is_missing_are_told_alike(visit: Visit, filled:
 
 def test_a_card_tells_all_that_there_is_to_tell(visit: Visit, filled: Filled) -> None:
     said = text_of(visit().get(f"/statement/{filled.ids['written']}"))
-    for part in ("preference", "preloaded", "open", "people › team › Aisha", "in kick-off #1", "Matched 1 ×, last 2", "Rule preference.", "1 variant folded in", "Aisha prefers written feedback!", "1 time, last 2", "is related to plans", "she leads it", "Content cannot be edited: forget and ingest again."):  # fmt: skip
+    for part in ("preference", "preloaded", "open", "people › team › Aisha", "in kick-off #1", "Matched 1 ×, last 2", "by preference.", "1 variant folded in", "Aisha prefers written feedback!", "1 time, last 2", "is related to plans", "she leads it", "Content cannot be edited: forget and ingest again."):  # fmt: skip
         assert part in said, part
     assert "superseded" in text_of(visit().get(f"/statement/{filled.ids['old']}"))
     assert "is superseded by We decided to launch" in text_of(visit().get(f"/statement/{filled.ids['old']}"))
