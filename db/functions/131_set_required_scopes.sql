@@ -153,7 +153,7 @@ create or replace function graphium.preview_required_scopes(kind text, ids uuid[
 as $preview_required_scopes$
 #variable_conflict use_column
 declare
-  v_tenant_id constant uuid := graphium_private._require_caller();
+  v_tenant_id constant uuid := graphium_private._remember_caller();
   v_kind constant text collate "C" := lower(kind) collate "C";
   v_scopes constant text[] := graphium_private._checked_edit(v_kind, required_scopes, cascade);
   v_families uuid[];
