@@ -301,6 +301,12 @@ $classify_by_rules$;
 comment on function graphium_private._classify_by_rules(text) is
   'Type, layer and deciding rule of a sentence, by version {rules.version} of the classification rules.';
 revoke all on function graphium_private._classify_by_rules(text) from public;
+
+create or replace function graphium_private._rules_version() returns int
+  language sql immutable parallel safe security invoker
+  return {rules.version};
+comment on function graphium_private._rules_version() is 'Version of the classification rules that are deployed.';
+revoke all on function graphium_private._rules_version() from public;
 """  # noqa: E501
 
 

@@ -109,6 +109,7 @@ CALLER = [  # (command, stdin)
     (("cypher", "MATCH (s:Specimen) RETURN s"), ""),
     (("cypher", "MATCH (s:Specimen) RETURN s.name"), ""),
     (("cypher", "MATCH (s:Specimen) RETURN {a: s.name, b: [s.name]}"), ""),
+    (("reclassify", "--plan"), ""),
     (("classify", CONTENT), ""),
     (("classify",), CONTENT),
     (("export",), ""),
