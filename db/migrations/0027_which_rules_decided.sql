@@ -5,6 +5,7 @@ set local lock_timeout = '10s';
 
 -- What is there was labelled by version 1; the default fills it in without a rewrite, and then goes.
 alter table graphium.kg_statements add column if not exists rules_version int default 1;
+-- squawk-ignore ban-drop-default
 alter table graphium.kg_statements alter column rules_version drop default;
 alter table graphium.kg_statements add column if not exists is_type_chosen boolean not null default false;
 alter table graphium.kg_statements add column if not exists is_layer_chosen boolean not null default false;
