@@ -31,8 +31,12 @@ LAYER_KINDS = ("preloaded", "on_demand")
 
 # A sentence's kind shows in its first words; the limit bounds the time that a megabyte takes.
 MAX_CHARACTERS = 1000
-# What separates words becomes a space (markup too), a comma or a full stop; apostrophes become one; A-Z become a-z.
-_ASCII_SPACES = '\t\n\v\f\r()[]{}<>*`|~^#"'
+# Code between backticks, and a URL, are a word that no rule knows.
+_NAMES = (("`", "`[^`]*`"), ("://", r"[A-Za-z]+://[^ \t\n\v\f\r]*"))
+# What separates words becomes a space (markup too), a comma or a full stop; what only code has, "="; apostrophes become
+# one; A-Z become a-z.
+_ASCII_SPACES = '\t\n\v\f\r()[]<>*`~^#"'
+_ASCII_CODE = "{}\\"
 _UNICODE = {
     " ": "\x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200C))) + "\u2028\u2029\u202f\u205f\u3000\ufeff“”„‟«»",
     ",": "—–―、，；：",
@@ -43,18 +47,18 @@ _UNICODE = {
 _UNICODE_FROM = "".join(_UNICODE.values())
 _UNICODE_TO = "".join(to * len(chars) for to, chars in _UNICODE.items())
 _TABLE = str.maketrans(
-    string.ascii_uppercase + _ASCII_SPACES + _UNICODE_FROM,
-    string.ascii_lowercase + " " * len(_ASCII_SPACES) + _UNICODE_TO,
+    string.ascii_uppercase + _ASCII_SPACES + _ASCII_CODE + _UNICODE_FROM,
+    string.ascii_lowercase + " " * len(_ASCII_SPACES) + "=" * len(_ASCII_CODE) + _UNICODE_TO,
 )
 # Then marks at the end of a word become words: in this order, on the text between two spaces.
 _REPLACEMENTS = (
-    *((";", ","), (":", ","), ("!", "."), ("..", " "), (",", " , "), ("?", " ? "), (". ", " . ")),
+    *((";", ","), ("|", ","), (": ", ","), ("=", " = "), ("!", "."), ("..", " "), (",", " , "), ("?", " ? "), (". ", " . ")),
     *((" - ", " , "), (" -", " "), (" _", " "), ("_ ", " "), (" '", " "), ("' ", " ")),
 )
 # What a word that the lexicon does not hold counts as, by the first that fits.
 _ENDINGS = ("ed", "ing", "ly")
 _PSEUDO_WORDS = ("-number", *(f"-{ending}" for ending in _ENDINGS), "-other")
-_PUNCTUATION = (",", ".", "?")
+_PUNCTUATION = (",", ".", "?", "=")
 # Symbols: letters below U+0800, which PostgreSQL's regular expressions look up fastest.
 _ALPHABET = string.ascii_letters + string.digits + "".join(filter(str.isalpha, map(chr, range(0xC0, 0x530))))
 # One token of a pattern: a class, a macro, a literal word, or an operator.
@@ -137,7 +141,11 @@ def _installed() -> tuple[RuleSet, tuple[re.Pattern[str], ...]]:
 
 
 def _normalised(text: str) -> str:
-    text = f" {text[:MAX_CHARACTERS].translate(_TABLE)} "
+    text = text[:MAX_CHARACTERS]
+    for sign, name in _NAMES:
+        if sign in text:
+            text = re.sub(name, " x ", text)
+    text = f" {text.translate(_TABLE)} "
     for old, new in _REPLACEMENTS:
         text = text.replace(old, new)
     return text
@@ -247,7 +255,11 @@ def render_sql() -> str:
     """The SQL that creates `graphium_private._classify_by_rules(content)` from the rules of this installation."""
     rules = rule_set()
     lexicon = json.dumps(rules.lexicon, ensure_ascii=False, separators=(",", ":"))
-    spaces = "[" + re.sub(r"([\]\[^-])", r"\\\1", _ASCII_SPACES) + "]"
+    names = "\n".join(
+        f"  if strpos(v_text, {_literal(sign)}) > 0 then\n"
+        f"    v_text := regexp_replace(v_text, {_literal(name)} collate \"C\", ' x ', 'g');\n  end if;"
+        for sign, name in _NAMES
+    )
     replaced = "v_text"
     for old, new in _REPLACEMENTS:
         replaced = f"replace({replaced}, {_literal(old)}, {_literal(new)})"
@@ -276,10 +288,11 @@ declare
   v_symbols text := '';
   v_answer text[];
 begin
+{names}
   if octet_length(v_text) > length(v_text) then
     v_text := translate(v_text, {_literal(_UNICODE_FROM)}, {_literal(_UNICODE_TO)});
   end if;
-  v_text := ' ' || regexp_replace(v_text, {_literal(spaces)}, ' ', 'g') || ' ';
+  v_text := ' ' || translate(v_text, {_literal(_ASCII_SPACES + _ASCII_CODE)}, {_literal(" " * len(_ASCII_SPACES) + "=" * len(_ASCII_CODE))}) || ' ';
   foreach v_word in array string_to_array({replaced}, ' ') loop
     v_symbols := v_symbols || coalesce(
       c_lexicon ->> v_word,
