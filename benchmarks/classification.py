@@ -68,7 +68,7 @@ def is_wrong(row: Row) -> bool:
     )
 
 
-def per_second(dsn: str | None, texts: Sequence[str], rounds: int = 5) -> dict[str, float]:
+def per_second(dsn: str | None, texts: Sequence[str], rounds: int = 15) -> dict[str, float]:
     """Sentences a second on one core, the best of some rounds."""
 
     def best(run: Any) -> float:
