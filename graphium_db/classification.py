@@ -65,9 +65,8 @@ _PUNCTUATION = (",", ".", "?", "=")
 _ALPHABET = string.ascii_lowercase + string.digits + "".join(filter(str.isalpha, map(chr, range(0xC0, 0x530))))
 _RULE_LETTERS = string.ascii_uppercase
 # Words that most sentences have: a rule that needs one of them is seldom ruled out by it.
-_COMMON_WORDS = (
-    ". , i you we it is are am 's have do not a an the to and of in on for with my that -ed -ing -ly -number"
-)
+_MOST_COMMON_WORDS = ". , i -other"
+_COMMON_WORDS = "you we it is are am 's have do not a an the to and of in on for with my that -ed -ing -ly -number"
 # One token of a pattern: a class, a macro, a literal word, or an operator.
 _TOKEN = re.compile(
     r"\s*(?:<(?P<negated>!?)(?P<words>[^<>!\s]+)>|\{(?P<macro>[a-z_]+)\}|(?P<literal>[a-z']+(?:-[a-z]+)*)"
@@ -202,9 +201,9 @@ def load(data: dict[str, Any]) -> RuleSet:
         return "".join(_bracket({lexicon[word] for word in atoms[a]}, text) if a else text for a, text in tokens)
 
     weights: dict[str, int] = {}
-    common = _COMMON_WORDS.split()
+    common, most_common = _COMMON_WORDS.split(), _MOST_COMMON_WORDS.split()
     for word in words:
-        weight = 1000 if word == "-other" else 100 if word in common else 1
+        weight = 1000 if word in most_common else 100 if word in common else 1
         weights[lexicon[word]] = weights.get(lexicon[word], 0) + weight
 
     def symbols_of(atom: str) -> frozenset[str]:
