@@ -167,9 +167,9 @@ class AsyncGraphium:
             call = calls.ingest_many(items, required_scopes, self.embedder.name)
         return await self._run(call)
 
-    async def prepare_query(self, query_text: str) -> models.PreparedQuery:
-        """What a query says besides its topic: the text to embed, and who and when it names."""
-        return await self._run(calls.prepare_query(query_text))
+    async def prepare_query(self, query_text: str, now: Moment | None = None) -> models.PreparedQuery:
+        """What a query says besides its topic: the text to embed, and who and when it names, relative to `now`."""
+        return await self._run(calls.prepare_query(query_text, now))
 
     async def search_context(
         self,
@@ -188,6 +188,8 @@ class AsyncGraphium:
         follow_symbiosis: bool = True,
         symbiosis_count: int = 5,
         embedding_model: str | None = None,
+        now: Moment | None = None,
+        explain: bool = False,
     ) -> list[models.SearchHit]:
         """The statements that answer a query, best first, then those that symbioses lead to from there.
 
@@ -200,6 +202,8 @@ class AsyncGraphium:
             min_similarity: least cosine of a hit.
             follow_symbiosis, symbiosis_count: whether to follow cross-family edges, and how many such hits in all.
             embedding_model: the model of a vector that is passed; refused when it is not the tenant's.
+            now: what "last week" in the text is relative to; None is the time of the call.
+            explain: whether each hit's `explanation` says why it was found.
         """
         calls.checked_text("query_text", query_text)
         if isinstance(query_embedding, str) and query_embedding != "auto":
@@ -208,7 +212,7 @@ class AsyncGraphium:
             )
         vector: Vector | None = None if isinstance(query_embedding, str) else query_embedding
         if isinstance(query_embedding, str) and query_text is not None and query_text.strip():
-            prepared = await self.prepare_query(query_text)
+            prepared = await self.prepare_query(query_text, now)
             vector = (await self._embed([prepared.dense_text or query_text]))[0].vector
             embedding_model = self.embedder.name
         return await self._run(
@@ -227,6 +231,8 @@ class AsyncGraphium:
                 follow_symbiosis=follow_symbiosis,
                 symbiosis_count=symbiosis_count,
                 embedding_model=embedding_model,
+                now=now,
+                explain=explain,
             )
         )
 
@@ -339,9 +345,18 @@ class AsyncGraphium:
 
     # --- administration (graphium_admin) -----------------------------------------------------------------------
 
-    async def create_tenant(self, slug: str, embedding_model: str = "all-MiniLM-L6-v2", dimensions: int = 384) -> UUID:
-        """A new, empty tenant and its graph. Its vectors are those of one model, `dimensions` long."""
-        return await self._run(calls.create_tenant(slug, embedding_model, dimensions))
+    async def create_tenant(
+        self,
+        slug: str,
+        embedding_model: str = "all-MiniLM-L6-v2",
+        dimensions: int = 384,
+        language: str = "english",
+    ) -> UUID:
+        """A new, empty tenant and its graph. Its vectors are those of one model, `dimensions` long.
+
+        Its words are stemmed as those of one language that PostgreSQL has a stemmer for; "simple": as they are.
+        """
+        return await self._run(calls.create_tenant(slug, embedding_model, dimensions, language))
 
     async def drop_tenant(self, slug: str) -> None:
         """Erase a tenant with all that it remembers."""

@@ -360,13 +360,17 @@ _SEARCH = _sql(
     follow_symbiosis="bool",
     symbiosis_count="int",
     embedding_model="text",
+    now="timestamptz",
+    explain="bool",
 )
-_PREPARE_QUERY = _sql("prepare_query", _columns(models.PreparedQuery), query_text="text")
+_PREPARE_QUERY = _sql("prepare_query", _columns(models.PreparedQuery), query_text="text", now="timestamptz")
 
 
-def prepare_query(query_text: str) -> Call[models.PreparedQuery]:
+def prepare_query(query_text: str, now: Moment | None = None) -> Call[models.PreparedQuery]:
     return Call(
-        _PREPARE_QUERY, {"query_text": checked_text("query_text", query_text)}, _first_row_as(models.PreparedQuery)
+        _PREPARE_QUERY,
+        {"query_text": checked_text("query_text", query_text), "now": _moment("now", now)},
+        _first_row_as(models.PreparedQuery),
     )
 
 
@@ -385,6 +389,8 @@ def search_context(
     follow_symbiosis: bool = True,
     symbiosis_count: int = 5,
     embedding_model: str | None = None,
+    now: Moment | None = None,
+    explain: bool = False,
 ) -> Call[list[models.SearchHit]]:
     return Call(
         _SEARCH,
@@ -403,6 +409,8 @@ def search_context(
             "follow_symbiosis": _boolean("follow_symbiosis", follow_symbiosis),
             "symbiosis_count": _integer("symbiosis_count", symbiosis_count),
             "embedding_model": checked_text("embedding_model", embedding_model),
+            "now": _moment("now", now),
+            "explain": _boolean("explain", explain),
         },
         _rows_as(models.SearchHit),
     )
@@ -573,7 +581,7 @@ def cypher(query: str, params: Mapping[str, Any] | None = None) -> Call[list[Any
 
 # --- administration --------------------------------------------------------------------------------------------
 
-_CREATE_TENANT = _sql("create_tenant", slug="text", embedding_model="text", dimensions="int")
+_CREATE_TENANT = _sql("create_tenant", slug="text", embedding_model="text", dimensions="int", language="text")
 _DROP_TENANT = _sql("drop_tenant", slug="text")
 _LIST_TENANTS = _sql("list_tenants", _columns(models.Tenant))
 _ADD_PRINCIPAL = _sql("add_principal", role_name="text", tenant="text", scopes="text[]", read_only="bool")
@@ -586,13 +594,16 @@ _LINK_SYMBIOSIS = _sql("link_symbiosis", kind="text", source="jsonb", target="js
 _UNLINK_SYMBIOSIS = _sql("unlink_symbiosis", id="uuid")
 
 
-def create_tenant(slug: str, embedding_model: str = "all-MiniLM-L6-v2", dimensions: int = 384) -> Call[UUID]:
+def create_tenant(
+    slug: str, embedding_model: str = "all-MiniLM-L6-v2", dimensions: int = 384, language: str = "english"
+) -> Call[UUID]:
     return Call(
         _CREATE_TENANT,
         {
             "slug": checked_text("slug", slug),
             "embedding_model": checked_text("embedding_model", embedding_model),
             "dimensions": _integer("dimensions", dimensions),
+            "language": checked_text("language", language),
         },
         _scalar,
     )

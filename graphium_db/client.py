@@ -167,9 +167,9 @@ class Graphium:
             call = calls.ingest_many(items, required_scopes, self.embedder.name)
         return self._run(call)
 
-    def prepare_query(self, query_text: str) -> models.PreparedQuery:
-        """What a query says besides its topic: the text to embed, and who and when it names."""
-        return self._run(calls.prepare_query(query_text))
+    def prepare_query(self, query_text: str, now: Moment | None = None) -> models.PreparedQuery:
+        """What a query says besides its topic: the text to embed, and who and when it names, relative to `now`."""
+        return self._run(calls.prepare_query(query_text, now))
 
     def search_context(
         self,
@@ -188,6 +188,8 @@ class Graphium:
         follow_symbiosis: bool = True,
         symbiosis_count: int = 5,
         embedding_model: str | None = None,
+        now: Moment | None = None,
+        explain: bool = False,
     ) -> list[models.SearchHit]:
         """The statements that answer a query, best first, then those that symbioses lead to from there.
 
@@ -200,6 +202,8 @@ class Graphium:
             min_similarity: least cosine of a hit.
             follow_symbiosis, symbiosis_count: whether to follow cross-family edges, and how many such hits in all.
             embedding_model: the model of a vector that is passed; refused when it is not the tenant's.
+            now: what "last week" in the text is relative to; None is the time of the call.
+            explain: whether each hit's `explanation` says why it was found.
         """
         calls.checked_text("query_text", query_text)
         if isinstance(query_embedding, str) and query_embedding != "auto":
@@ -208,7 +212,7 @@ class Graphium:
             )
         vector: Vector | None = None if isinstance(query_embedding, str) else query_embedding
         if isinstance(query_embedding, str) and query_text is not None and query_text.strip():
-            prepared = self.prepare_query(query_text)
+            prepared = self.prepare_query(query_text, now)
             vector = (self._embed([prepared.dense_text or query_text]))[0].vector
             embedding_model = self.embedder.name
         return self._run(
@@ -227,6 +231,8 @@ class Graphium:
                 follow_symbiosis=follow_symbiosis,
                 symbiosis_count=symbiosis_count,
                 embedding_model=embedding_model,
+                now=now,
+                explain=explain,
             )
         )
 
@@ -339,9 +345,18 @@ class Graphium:
 
     # --- administration (graphium_admin) -----------------------------------------------------------------------
 
-    def create_tenant(self, slug: str, embedding_model: str = "all-MiniLM-L6-v2", dimensions: int = 384) -> UUID:
-        """A new, empty tenant and its graph. Its vectors are those of one model, `dimensions` long."""
-        return self._run(calls.create_tenant(slug, embedding_model, dimensions))
+    def create_tenant(
+        self,
+        slug: str,
+        embedding_model: str = "all-MiniLM-L6-v2",
+        dimensions: int = 384,
+        language: str = "english",
+    ) -> UUID:
+        """A new, empty tenant and its graph. Its vectors are those of one model, `dimensions` long.
+
+        Its words are stemmed as those of one language that PostgreSQL has a stemmer for; "simple": as they are.
+        """
+        return self._run(calls.create_tenant(slug, embedding_model, dimensions, language))
 
     def drop_tenant(self, slug: str) -> None:
         """Erase a tenant with all that it remembers."""

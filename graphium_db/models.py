@@ -83,7 +83,8 @@ class SearchHit:
     """One row of `search_context`. `family`, `genus`, `specimen` are None where the caller may not see them.
 
     `similarity` is the cosine to the query (None without a query vector or a stored one); `score` is what `rank`
-    orders by. `is_symbiosis`: found at the other end of the edge `symbiosis_id`, not by the query itself.
+    orders by (superseded hits aside); `explanation` says why, where that was asked for. `is_symbiosis`: found at the
+    other end of the edge `symbiosis_id`, not by the query itself.
     """
 
     rank: int
@@ -107,6 +108,7 @@ class SearchHit:
     source: str | None
     position: int | None
     metadata: dict[str, Any]
+    explanation: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,4 +289,5 @@ class Tenant:
     slug: str
     embedding_model: str
     dimensions: int
+    language: str
     created_at: datetime

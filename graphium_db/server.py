@@ -451,6 +451,8 @@ port = {port}
 unix_socket_directories = '.'
 unix_socket_permissions = 0700
 max_connections = 100
+# NOTIFY of any login fills the disk up to this (8 MB)
+max_notify_queue_pages = 1024
 password_encryption = 'scram-sha-256'
 
 shared_buffers = {max(128, min(megabytes // 4, 4096))}MB

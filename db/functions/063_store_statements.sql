@@ -86,6 +86,7 @@ revoke all on function graphium_private._fold_statements(uuid, graphium_private.
 -- Places in their sources for new statements that name a source and no place: after the last that the caller sees (the
 -- first is 1), in input order. Explicit places earlier in the same call count, those of folded inputs too (they become variants). A folded
 -- input without a place stays without: it is the same sentence again, not another place.
+-- Never beyond the 18 digits that a place may be given with: an export could not be imported.
 create or replace function graphium_private._place_in_source(p_tenant_id uuid, p_inputs graphium_private.incoming[]) returns graphium_private.incoming[]
   language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp
 as $place_in_source$
@@ -101,7 +102,7 @@ begin
         graphium_private._last_position(p_tenant_id, v_in.source, graphium_private.caller_scopes())));
     end if;
     if v_in.position is null and v_in.is_new then
-      v_in.position := (v_last ->> v_in.source)::bigint + 1;
+      v_in.position := least((v_last ->> v_in.source)::bigint + 1, 999999999999999999);
       p_inputs[v_index] := v_in;
     end if;
     if v_in.position is not null then

@@ -57,7 +57,7 @@ begin
      from graphium.kg_statements s where s.tenant_id = v_tenant.id and s.id = any (v_statements);
   insert into graphium_private.postings (tenant_id, audience_key, statement_id, word_key, occurrences, length, required_scopes)
   select s.tenant_id, p.audience_key, s.id, p.word_key, p.occurrences, p.length, s.required_scopes
-    from graphium.kg_statements s, lateral graphium_private._postings_of(s.family_id, s.content, s.content_hash, s.required_scopes) as p
+    from graphium.kg_statements s, lateral graphium_private._postings_of(s.family_id, s.content, s.content_hash, s.required_scopes, v_tenant.language) as p
    where s.tenant_id = v_tenant.id and s.id = any (v_statements)
    order by p.audience_key, p.word_key, s.id;
 

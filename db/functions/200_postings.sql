@@ -1,6 +1,6 @@
 -- Keeps the inverted index of words (graphium_private.postings) equal to the statements, in the same transaction: once
 -- per SQL statement, set-based. Keeper-owned, because a cascade also deletes statements that the caller does not see.
--- A statement's content never changes and words_v1() is immutable, so the words of a deleted row say which postings go.
+-- A statement's content and its tenant's language never change and words_v2() is immutable, so the words of a deleted row say which postings go.
 -- A word is posted under the statement's audience, with which the index begins: a search looks under the audiences that its caller
 -- is of, and comes upon no posting that is hidden from him. Else PostgreSQL's counters, and EXPLAIN's of pages, would tell him
 -- whether hidden statements have the word (docs/decisions/0070). And nobody writes where what is hidden from him stands, as he would if
@@ -11,26 +11,26 @@ set local role graphium_keeper;
 
 -- As an array, so that a posting is found by its whole key (word_key = any): joined with a list of words, the planner may
 -- look for it by tenant and statement, which reads all of the tenant's postings for each statement.
-create or replace function graphium_private._distinct_words(content text) returns text[]
+create or replace function graphium_private._distinct_words(content text, language text) returns text[]
   language sql immutable strict parallel safe security invoker set search_path = pg_catalog, pg_temp
-  return array(select distinct u.word from unnest(graphium_private.words_v1(content)) as u(word));
-comment on function graphium_private._distinct_words(text) is 'The words of a text, each once.';
-revoke all on function graphium_private._distinct_words(text) from public;
+  return array(select distinct u.word from unnest(graphium_private.words_v2(content, language)) as u(word));
+comment on function graphium_private._distinct_words(text, text) is 'The words of a text, each once.';
+revoke all on function graphium_private._distinct_words(text, text) from public;
 
 -- (Inlined: a body that is parsed when it is made, and no SET.)
-create or replace function graphium_private._postings_of(family_id uuid, content text, content_hash bytea, required_scopes text[])
+create or replace function graphium_private._postings_of(family_id uuid, content text, content_hash bytea, required_scopes text[], language text)
   returns table (audience_key bigint, word_key bigint, word text, occurrences int, length int)
   language sql stable parallel safe security invoker
 begin atomic
   select graphium_private._key_of(graphium_private._audience(required_scopes)::text, (select graphium_private._index_key())), graphium_private._key_of(w.word, (select graphium_private._index_key())),
          w.word, w.occurrences, w.length
-    from (select graphium_private.words_v1(content) as words offset 0) as d,
+    from (select graphium_private.words_v2(content, language) as words offset 0) as d,
          lateral (select u.word, count(*)::int as occurrences, cardinality(d.words) as length from unnest(d.words) as u(word) group by u.word
                   union all
                   select graphium_private.sentence_key_v1(family_id, content_hash, required_scopes) as word, 1 as occurrences, 0 as length) as w;
 end;
-comment on function graphium_private._postings_of(uuid, text, bytea, text[]) is 'The postings of a statement.';
-revoke all on function graphium_private._postings_of(uuid, text, bytea, text[]) from public;
+comment on function graphium_private._postings_of(uuid, text, bytea, text[], text) is 'The postings of a statement.';
+revoke all on function graphium_private._postings_of(uuid, text, bytea, text[], text) from public;
 
 -- An audience stays when its last statement goes: by then another transaction may be writing for it.
 create or replace function graphium_private._note_audiences(p_tenant_ids uuid[], p_audiences text[]) returns void
@@ -56,32 +56,40 @@ begin
     perform graphium_private._note_audiences(array_agg(n.tenant_id), array_agg(graphium_private._audience(n.required_scopes)::text)) from new_rows n;
     insert into graphium_private.postings (tenant_id, audience_key, statement_id, word_key, occurrences, length, required_scopes)
     select n.tenant_id, p.audience_key, n.id, p.word_key, p.occurrences, p.length, n.required_scopes
-      from new_rows n,
-           lateral graphium_private._postings_of(n.family_id, n.content, n.content_hash, n.required_scopes) as p
+      from new_rows n
+      join graphium.tenants t on t.id = n.tenant_id,
+           lateral graphium_private._postings_of(n.family_id, n.content, n.content_hash, n.required_scopes, t.language) as p
      order by n.tenant_id, p.audience_key, p.word_key, n.id;
   elsif tg_op = 'UPDATE' then
     -- The hot update only counts a match: leave at once.
     if exists (select from old_rows o join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes) then
       delete from graphium_private.postings p
        using (select o.tenant_id, o.id, graphium_private._key_of(graphium_private._audience(o.required_scopes)::text, (select graphium_private._index_key())) as audience_key,
-                     graphium_private._keys_of(graphium_private._distinct_words(o.content) || graphium_private.sentence_key_v1(o.family_id, o.content_hash, o.required_scopes)) as word_keys
+                     graphium_private._keys_of(graphium_private._distinct_words(o.content, t.language) || graphium_private.sentence_key_v1(o.family_id, o.content_hash, o.required_scopes)) as word_keys
                 from old_rows o
                 join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes
+                join graphium.tenants t on t.id = o.tenant_id
               offset 0) as c
        where p.tenant_id = c.tenant_id and p.audience_key = c.audience_key and p.word_key = any (c.word_keys) and p.statement_id = c.id;
       perform graphium_private._note_audiences(array_agg(n.tenant_id), array_agg(graphium_private._audience(n.required_scopes)::text)) from new_rows n;
       insert into graphium_private.postings (tenant_id, audience_key, statement_id, word_key, occurrences, length, required_scopes)
       select n.tenant_id, p.audience_key, n.id, p.word_key, p.occurrences, p.length, n.required_scopes
         from old_rows o
-        join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes,
-             lateral graphium_private._postings_of(n.family_id, n.content, n.content_hash, n.required_scopes) as p
+        join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes
+        join graphium.tenants t on t.id = n.tenant_id,
+             lateral graphium_private._postings_of(n.family_id, n.content, n.content_hash, n.required_scopes, t.language) as p
        order by n.tenant_id, p.audience_key, p.word_key, n.id;
     end if;
   elsif tg_op = 'DELETE' then
+    -- a tenant that is gone has no language any more, and takes all of its postings along
+    if exists (select from old_rows o where not exists (select from graphium.tenants t where t.id = o.tenant_id)) then
+      delete from graphium_private.postings p
+       where p.tenant_id = any (array(select distinct o.tenant_id from old_rows o where not exists (select from graphium.tenants t where t.id = o.tenant_id)));
+    end if;
     delete from graphium_private.postings p
      using (select o.tenant_id, o.id, graphium_private._key_of(graphium_private._audience(o.required_scopes)::text, (select graphium_private._index_key())) as audience_key,
-                   graphium_private._keys_of(graphium_private._distinct_words(o.content) || graphium_private.sentence_key_v1(o.family_id, o.content_hash, o.required_scopes)) as word_keys
-              from old_rows o offset 0) as c
+                   graphium_private._keys_of(graphium_private._distinct_words(o.content, t.language) || graphium_private.sentence_key_v1(o.family_id, o.content_hash, o.required_scopes)) as word_keys
+              from old_rows o join graphium.tenants t on t.id = o.tenant_id offset 0) as c
      where p.tenant_id = c.tenant_id and p.audience_key = c.audience_key and p.word_key = any (c.word_keys) and p.statement_id = c.id;
   else
     delete from graphium_private.postings;
@@ -99,8 +107,9 @@ create or replace function graphium_private._check_postings(p_tenant_id uuid) re
 begin atomic
   with wanted as (
     select s.id, w.audience_key, w.word_key, w.word, w.occurrences, w.length, s.required_scopes
-      from graphium.kg_statements s,
-           lateral graphium_private._postings_of(s.family_id, s.content, s.content_hash, s.required_scopes) as w
+      from graphium.kg_statements s
+      join graphium.tenants t on t.id = s.tenant_id,
+           lateral graphium_private._postings_of(s.family_id, s.content, s.content_hash, s.required_scopes, t.language) as w
      where s.tenant_id = p_tenant_id
   )
   select coalesce(w.id, p.statement_id), 'its words and its postings differ' || coalesce(format(', e.g. in "%s"', min(w.word)), '')
@@ -114,6 +123,7 @@ comment on function graphium_private._check_postings(uuid) is 'For check_memory:
 revoke all on function graphium_private._check_postings(uuid) from public;
 
 drop function if exists graphium_private._posted_scopes(uuid); -- an admin's search looked under each scope
+drop function if exists graphium_private._postings_of(uuid, text, bytea, text[]), graphium_private._distinct_words(text); -- all words were English
 
 set local role graphium_owner;
 create or replace trigger words_inserted after insert on graphium.kg_statements

@@ -169,7 +169,9 @@ comment on function graphium_private._hard_look(uuid) is 'How many rows the seco
 revoke all on function graphium_private._hard_look(uuid) from public;
 
 drop function if exists graphium_private._nearest(uuid, int, @extschema:vector@.vector, text, text, int); -- it was told which scan
-create or replace function graphium_private._nearest(p_tenant_id uuid, p_dimensions int, p_query @extschema:vector@.vector, p_filter text, p_count int, out hits graphium_private.hit[], out path text)
+drop function if exists graphium_private._nearest(uuid, int, @extschema:vector@.vector, text, int); -- it was not told of a pool
+-- p_count are wanted; up to p_pool are returned, where looking for those that are wanted finds them.
+create or replace function graphium_private._nearest(p_tenant_id uuid, p_dimensions int, p_query @extschema:vector@.vector, p_filter text, p_count int, p_pool int, out hits graphium_private.hit[], out path text)
   language plpgsql stable parallel unsafe security invoker
 as $nearest$
 declare
@@ -177,11 +179,11 @@ declare
 begin
   if p_count <= 100 then
     path := 'hnsw, first look';
-    v_ef_search := greatest(graphium_private._setting('hnsw_ef_first')::int, 4 * p_count);
+    v_ef_search := greatest(graphium_private._setting('hnsw_ef_first')::int, 4 * p_count, p_pool);
     hits := graphium_private._walk_hnsw(p_tenant_id, p_dimensions, p_query, p_filter, v_ef_search, false, v_ef_search);
     if 2 * cardinality(hits) >= 3 * p_count
        and 1 - hits[1].similarity <= graphium_private._setting('hnsw_easy_ratio') * (1 - hits[cardinality(hits)].similarity) then
-      hits := hits[:p_count];
+      hits := hits[:p_pool];
       return;
     end if;
     v_ef_search := graphium_private._hard_look(p_tenant_id);
@@ -189,20 +191,20 @@ begin
     v_ef_search := graphium_private._setting('hnsw_ef_search');
   end if;
   path := 'hnsw, second look';
-  hits := graphium_private._walk_hnsw(p_tenant_id, p_dimensions, p_query, p_filter, p_count, false, v_ef_search);
+  hits := graphium_private._walk_hnsw(p_tenant_id, p_dimensions, p_query, p_filter, p_pool, false, v_ef_search);
   if cardinality(hits) < p_count and 4 * cardinality(hits) >= p_count then
     path := 'hnsw, read on';
-    hits := graphium_private._walk_hnsw(p_tenant_id, p_dimensions, p_query, p_filter, p_count, true, v_ef_search);
+    hits := graphium_private._walk_hnsw(p_tenant_id, p_dimensions, p_query, p_filter, p_pool, true, v_ef_search);
   end if;
   if cardinality(hits) < p_count then
     path := 'exact, after hnsw';
-    hits := graphium_private._scan_exactly(p_tenant_id, p_query, p_filter, p_count);
+    hits := graphium_private._scan_exactly(p_tenant_id, p_query, p_filter, p_pool);
   end if;
 end
 $nearest$;
-comment on function graphium_private._nearest(uuid, int, @extschema:vector@.vector, text, int) is
+comment on function graphium_private._nearest(uuid, int, @extschema:vector@.vector, text, int, int) is
   'The nearest visible statements, best first, with their cosine similarity, by the tenant''s index, or exactly after all when that returns too few; and which it was.';
-revoke all on function graphium_private._nearest(uuid, int, @extschema:vector@.vector, text, int) from public;
+revoke all on function graphium_private._nearest(uuid, int, @extschema:vector@.vector, text, int, int) from public;
 
 create or replace function graphium_private._setting(p_name text) returns numeric
   language sql stable parallel safe security invoker

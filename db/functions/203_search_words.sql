@@ -6,13 +6,15 @@
 -- hidden ones are not even touched.
 set local role graphium_owner;
 
-create or replace function graphium_private._query_words(p_text text) returns text[]
+create or replace function graphium_private._query_words(p_text text, p_language text) returns text[]
   language sql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
-  return array(select w.word from unnest(graphium_private.words_v1(left(p_text, 20000))) with ordinality as w(word, n)
+  return array(select w.word from unnest(graphium_private.words_v2(left(p_text, 20000), p_language)) with ordinality as w(word, n)
                 group by w.word order by min(w.n) limit 100);
-comment on function graphium_private._query_words(text) is 'The first 100 distinct words of (the first 20,000 characters of) a query.';
-revoke all on function graphium_private._query_words(text) from public;
+comment on function graphium_private._query_words(text, text) is 'The first 100 distinct words of (the first 20,000 characters of) a query.';
+revoke all on function graphium_private._query_words(text, text) from public;
 
+drop function if exists graphium_private._query_words(text); -- all words were English
+drop function if exists graphium_private._match_words(uuid, text[], text, int, uuid[]); -- it also scored what a vector had found
 drop function if exists graphium_private._held_scopes(uuid); -- words were posted by scope
 create or replace function graphium_private._held_audiences(p_tenant_id uuid) returns bigint[]
   language plpgsql stable parallel unsafe security invoker
@@ -65,13 +67,12 @@ comment on function graphium_private._weigh_words(uuid, text[], bigint[], double
   'The words that visible statements have, the rarest first: their keys, in how many they are, what one weighs, and the most that those after it can add.';
 revoke all on function graphium_private._weigh_words(uuid, text[], bigint[], double precision, double precision) from public;
 
--- The best p_count, and besides whichever of p_also (which the filter admits) have one of the words. Scores end as single
--- precision: what is left of the order of a sum does not decide between equals.
+-- The best p_count. Scores end as single precision: what is left of the order of a sum does not decide between equals.
 -- Most postings are of common words, which add little to a score. So words are scored the rarest first, some at a time (bm25_step), and
 -- each time the score that p_count statements have reached is compared with the most that the words to come can add. Who cannot
 -- reach it any more goes; once no other statement can, words are scored for those who are left alone, at last by looking these up.
 -- (The most is taken a millionth larger, more than sums and their rounding lose: the answer is that of scoring everything.)
-create or replace function graphium_private._match_words(p_tenant_id uuid, p_words text[], p_filter text, p_count int, p_also uuid[] = '{}')
+create or replace function graphium_private._match_words(p_tenant_id uuid, p_words text[], p_filter text, p_count int)
   returns table (statement_id uuid, score real)
   language plpgsql stable parallel unsafe security invoker
   set work_mem = '32MB' set plan_cache_mode = force_generic_plan set enable_seqscan = off
@@ -87,8 +88,8 @@ declare
   v_step constant double precision := graphium_private._setting('bm25_step');
   v_w constant record := graphium_private._weigh_words(p_tenant_id, p_words, v_audiences, v_k1, v_b);
   v_filter constant text := case when p_filter <> '' then format('join graphium.kg_statements r on r.tenant_id = %L::uuid and r.id = p.statement_id %s', p_tenant_id, p_filter) end;
-  v_ids uuid[] := p_also;
-  v_scores double precision[] := array_fill(0::double precision, array[cardinality(p_also)]);
+  v_ids uuid[] := '{}';
+  v_scores double precision[] := '{}';
   v_least double precision; -- what p_count statements have reached
   v_is_closed boolean := false; -- and no other can
   v_scored int := 0; -- words
@@ -117,7 +118,7 @@ begin
         union all
         select p.statement_id, w.weight * p.occurrences / (p.occurrences + $5 + $6 * p.length)
           from unnest($3, $4) as w(word, weight)
-          join graphium_private.postings p on p.tenant_id = %1$L::uuid and p.audience_key = any ($11) and p.word_key = w.word %2$s
+          join graphium_private.postings p on p.tenant_id = %1$L::uuid and p.audience_key = any ($10) and p.word_key = w.word %2$s
       ), scored as materialized (
         select f.statement_id, sum(f.score) as score from found f group by f.statement_id
       ), least as materialized (
@@ -125,20 +126,84 @@ begin
       )
       select array_agg(s.statement_id), array_agg(s.score), (select l.score from least l)
         from scored s
-       where (s.score + $8) * $9 >= coalesce((select l.score from least l), 0) or s.statement_id = any ($10) $query$,
+       where (s.score + $8) * $9 >= coalesce((select l.score from least l), 0) $query$,
       p_tenant_id, v_join)
       into v_ids, v_scores, v_least
       using v_ids, v_scores, v_w.words[v_scored + 1:v_upto], v_w.weights[v_scored + 1:v_upto], v_k1 * (1 - v_b), v_w.per_word, p_count, v_w.rest[v_upto],
-        c_margin, p_also, v_audiences;
+        c_margin, v_audiences;
     v_scored := v_upto;
     v_is_closed := coalesce(v_least > v_w.rest[v_upto] * c_margin, false);
   end loop;
   return query
-    select * from (select s.id, s.score::real from unnest(v_ids, v_scores) as s(id, score) where s.score > 0 order by s.score::real desc, s.id limit p_count) as best
-    union
-    select s.id, s.score::real from unnest(v_ids, v_scores) as s(id, score) where s.score > 0 and s.id = any (p_also);
+    select s.id, s.score::real from unnest(v_ids, v_scores) as s(id, score) order by s.score::real desc, s.id limit p_count;
 end
 $match_words$;
-comment on function graphium_private._match_words(uuid, text[], text, int, uuid[]) is
-  'Visible statements that have any of the words, with their BM25 score, in no order: the best p_count, and any of p_also.';
-revoke all on function graphium_private._match_words(uuid, text[], text, int, uuid[]) from public;
+comment on function graphium_private._match_words(uuid, text[], text, int) is 'The visible statements that the words say most of, with their BM25 score, the best first.';
+revoke all on function graphium_private._match_words(uuid, text[], text, int) from public;
+
+-- Candidates for a search by vector and words, best first: statements with the rarest words, until those have candidate_postings. Each word
+-- is counted only so far, so the cost is bounded however common the words are. Where nothing is left out, the order is that of _match_words.
+create or replace function graphium_private._match_rarest(p_tenant_id uuid, p_words text[], p_audiences bigint[], p_filter text, p_count int) returns uuid[]
+  language plpgsql stable parallel unsafe security invoker
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $match_rarest$
+-- @plpgsql_check_options: security_warnings = off
+-- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)
+-- Filters are looked up after statements are scored, the best first, until there are enough.
+declare
+  v_postings constant int := graphium_private._setting('candidate_postings');
+  v_keys constant bigint[] := graphium_private._keys_of(p_words);
+  -- Words are counted up to here. Of many words the rarest fill the measure while the others need not be counted any further.
+  v_upto int := greatest(least(12.0 * v_postings / greatest(cardinality(v_keys), 1), v_postings), 1);
+  v_k1 constant double precision := graphium_private._setting('bm25_k1');
+  v_b constant double precision := graphium_private._setting('bm25_b');
+  v_w record;
+  v_ids uuid[];
+begin
+  loop
+    with counted as materialized (
+      select w.word, l.*
+        from unnest(v_keys) as w(word),
+             lateral (select count(*) as frequency, sum(x.length) as total
+                        from (select p.length from graphium_private.postings p
+                               where p.tenant_id = p_tenant_id and p.audience_key = any (p_audiences) and p.word_key = w.word limit v_upto + 1) as x) as l
+       where l.frequency > 0
+    ), few as (
+      select c.*, sum(c.frequency) over (order by c.frequency, c.word) as postings from counted c where c.frequency <= v_upto
+    )
+    select array_agg(f.word) as words,
+           array_agg(ln(1 + (greatest(t.documents, f.frequency) - f.frequency + 0.5) / (f.frequency + 0.5))) as weights,
+           v_b / (sum(f.total) / sum(f.frequency)) as per_word,
+           (select count(*) filter (where c.frequency > v_upto) = 0 or sum(c.frequency) filter (where c.frequency <= v_upto) + v_upto >= v_postings from counted c) as is_enough
+      into v_w
+      from few f
+     cross join (select sum(f.statement_count)::double precision as documents from graphium.dh_families f where f.tenant_id = p_tenant_id) as t
+     where f.postings <= v_postings;
+    exit when v_upto >= v_postings or v_w.is_enough;
+    v_upto := least(4 * v_upto, v_postings);
+  end loop;
+  if v_w.words is null then
+    return '{}';
+  end if;
+  execute format($query$
+    select array(
+      select s.statement_id
+        from (select f.statement_id, f.score
+                from (select p.statement_id, sum(w.weight * p.occurrences / (p.occurrences + $3 * (1 - $4 + $5 * p.length)))::real as score
+                        from unnest($1, $2) as w(word, weight)
+                        join graphium_private.postings p on p.tenant_id = %1$L::uuid and p.audience_key = any ($6) and p.word_key = w.word
+                       group by p.statement_id) as f
+               order by f.score desc, f.statement_id) as s
+        %2$s
+       order by s.score desc, s.statement_id
+       limit $7) $query$,
+    p_tenant_id,
+    case when p_filter <> '' then format('join graphium.kg_statements r on r.tenant_id = %L::uuid and r.id = s.statement_id %s', p_tenant_id, p_filter) end)
+    into v_ids
+    using v_w.words, v_w.weights, v_k1, v_b, v_w.per_word, p_audiences, p_count;
+  return v_ids;
+end
+$match_rarest$;
+comment on function graphium_private._match_rarest(uuid, text[], bigint[], text, int) is
+  'Visible statements that have the rarest of the words, the best by BM25 first.';
+revoke all on function graphium_private._match_rarest(uuid, text[], bigint[], text, int) from public;

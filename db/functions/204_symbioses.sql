@@ -72,6 +72,46 @@ $superseded$;
 comment on function graphium_private._superseded(uuid, uuid[]) is 'Those of the statements that a visible edge of kind supersedes points at.';
 revoke all on function graphium_private._superseded(uuid, uuid[]) from public;
 
+-- Each hit comes after all in the list that replace it, as far down as it must; nothing else changes places. What replaces what replaces it does,
+-- too; in a circle all come after the last. By edges, not by pairs of hits: a family may replace a family.
+create or replace function graphium_private._below_replacements(p_tenant_id uuid, p_hits graphium_private.hit[]) returns graphium_private.hit[]
+  language plpgsql stable parallel safe security invoker set plan_cache_mode = force_generic_plan
+as $below_replacements$
+begin
+  return (
+    with recursive listed as materialized (
+      select h.*, s.family_id, s.genus_id, s.specimen_id
+        from unnest(p_hits) with ordinality as h(statement_id, similarity, score, symbiosis_id, symbiosis_kind, n)
+        join graphium.kg_statements s on s.tenant_id = p_tenant_id and s.id = h.statement_id
+    ), covered as materialized (
+      select l.n, u.id from listed l, lateral unnest(array[l.family_id, l.genus_id, l.specimen_id, l.statement_id]) as u(id)
+    ), edges as materialized (
+      select y.id, coalesce(y.source_statement_id, y.source_specimen_id, y.source_genus_id, y.source_family_id) as source,
+             coalesce(y.target_statement_id, y.target_specimen_id, y.target_genus_id, y.target_family_id) as target
+        from graphium.dh_symbioses y
+       where y.tenant_id = p_tenant_id and y.kind = 'supersedes'
+         and y.target_family_id = any (array(select l.family_id from listed l)) and y.source_family_id = any (array(select l.family_id from listed l))
+    ), lasts as materialized ( -- the last place of what an edge comes from
+      select e.id, e.target, max(c.n) as n from edges e join covered c on c.id = e.source group by e.id, e.target
+    ), steps as materialized ( -- from an edge to those that replace what it comes from
+      select distinct e.id, f.id as next
+        from edges e join covered c on c.id = e.source join covered d on d.n = c.n join lasts f on f.target = d.id
+    ), reached (n, edge_id) as (
+      select c.n, f.id from covered c join lasts f on f.target = c.id
+      union
+      select r.n, s.next from reached r join steps s on s.id = r.edge_id
+    ), placed as (
+      select r.n, max(f.n) as last, count(*) as above from reached r join lasts f on f.id = r.edge_id group by r.n
+    )
+    select array_agg((l.statement_id, l.similarity, l.score, l.symbiosis_id, l.symbiosis_kind)::graphium_private.hit
+                     order by greatest(l.n, p.last), coalesce(p.above, 0), l.n)
+      from listed l
+      left join placed p on p.n = l.n);
+end
+$below_replacements$;
+comment on function graphium_private._below_replacements(uuid, graphium_private.hit[]) is 'The hits, each that a visible edge of kind supersedes points at below those that it comes from.';
+revoke all on function graphium_private._below_replacements(uuid, graphium_private.hit[]) from public;
+
 -- From the primary hits over every edge that touches one of them, in both directions, to what is at the other end:
 -- ranked together by similarity to the query, best p_count in all. No primary hit again; each row once, with its edge
 -- (the first by id, where several lead to it).

@@ -6,7 +6,7 @@
 --   whole text when nothing else is in it.
 -- since, until: the time that the text names, NULL when it names none: a date ("2024-05-08", "8 May 2024", "May 8th"), a
 --   month, a year, today, yesterday, this or last week (from Monday), month or year, "3 weeks ago", "the last 10 days".
---   "since", "after", "before" and "until" in front of it leave one side open. A date without a year is the latest one
+--   "since", "after", "before" and "until" in front of it leave one side open, "the week before" does not. A date without a year is the latest one
 --   that has begun. English; in the session's time zone; relative to `now`, which a caller may set.
 -- Never an error, whatever the text. Writes nothing.
 --
@@ -14,48 +14,76 @@
 --   select dense_text, specimens, since, until from graphium.prepare_query('What did Ada say about feedback last week?');
 set local role graphium_owner;
 
+-- (search_context reads its query_text by it, too.)
+create or replace function graphium_private._read_query(p_tenant_id uuid, p_text text, p_now timestamptz,
+    out dense_text text, out words text[], out specimens text[], out specimen_ids uuid[], out family_ids uuid[], out since timestamptz, out until timestamptz) returns record
+  language plpgsql stable parallel unsafe security invoker
+as $read_query$
+declare
+  v_language constant text := (select t.language from graphium.tenants t where t.id = p_tenant_id);
+  v_text text := normalize(p_text, NFC);
+  v_lower text := lower(regexp_replace(v_text, '[[:space:]]+', ' ', 'g') collate pg_catalog.pg_c_utf8);
+  v_named record;
+  v_pattern text;
+begin
+  dense_text := v_text;
+  for v_named in
+    select s.name, array_agg(s.id) as ids, array_agg(s.family_id) as families from graphium.dh_specimens s
+     where s.tenant_id = p_tenant_id and position(lower(s.name collate pg_catalog.pg_c_utf8) in v_lower) > 0
+     group by s.name order by char_length(s.name) desc, s.name collate "C"
+  loop
+    v_pattern := graphium_private._whole_word(v_named.name);
+    if dense_text collate pg_catalog.pg_c_utf8 ~* v_pattern then
+      dense_text := regexp_replace(dense_text collate pg_catalog.pg_c_utf8, v_pattern, ' ', 'gi');
+      specimens := specimens || v_named.name;
+      specimen_ids := specimen_ids || v_named.ids;
+      family_ids := family_ids || v_named.families;
+    end if;
+  end loop;
+  specimens := nullif(array(select n from unnest(specimens) as n
+                                     order by position(lower(n collate pg_catalog.pg_c_utf8) in v_lower), char_length(n) desc, n collate "C"), '{}');
+  dense_text := btrim(regexp_replace(dense_text, '[[:space:]]+', ' ', 'g'));
+  words := graphium_private._query_words(dense_text, v_language);
+  if specimens is null or words = '{}' then
+    dense_text := v_text;
+    words := graphium_private._query_words(v_text, v_language);
+  end if;
+  begin
+    select t.since, t.until into since, until from graphium_private._find_time(v_lower, coalesce(p_now, statement_timestamp())) as t;
+  exception when datetime_field_overflow then
+    null; -- "last year" of the first year there is: no time that anything could have happened at
+  end;
+end
+$read_query$;
+comment on function graphium_private._read_query(uuid, text, timestamptz) is 'What prepare_query says of a text, with the words to look for and the ids of who is named.';
+revoke all on function graphium_private._read_query(uuid, text, timestamptz) from public;
+
+create or replace function graphium_private._require_finite(p_now timestamptz) returns void
+  language plpgsql immutable parallel safe security invoker set search_path = pg_catalog, pg_temp
+as $require_finite$
+begin
+  if not isfinite(p_now) then
+    perform graphium_private._raise_error('MG008', 'now must be a finite time', 'Leave it out for the time of the call.');
+  end if;
+end
+$require_finite$;
+comment on function graphium_private._require_finite(timestamptz) is 'MG008 for an infinite now.';
+revoke all on function graphium_private._require_finite(timestamptz) from public;
+
 create or replace function graphium.prepare_query(query_text text, now timestamptz = null)
   returns table (dense_text text, specimens text[], since timestamptz, until timestamptz)
   language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning set jit = off
 as $prepare_query$
 declare
   v_tenant_id constant uuid := graphium_private._remember_caller();
-  v_text text := normalize(query_text, NFC);
-  v_lower text := lower(regexp_replace(v_text, '[[:space:]]+', ' ', 'g') collate pg_catalog.pg_c_utf8);
-  v_rest text := v_text;
-  v_name text;
-  v_pattern text;
+  v_asked graphium_private.asked;
 begin
-  if not isfinite(prepare_query.now) then
-    perform graphium_private._raise_error('MG008', 'now must be a finite time', 'Leave it out for the time of the call.');
-  end if;
-  for v_name in
-    select distinct s.name from graphium.dh_specimens s
-     where s.tenant_id = v_tenant_id and position(lower(s.name collate pg_catalog.pg_c_utf8) in v_lower) > 0
-  loop
-    specimens := specimens || v_name;
-  end loop;
-  for v_name in
-    select n from unnest(specimens) as n order by char_length(n) desc, n collate "C"
-  loop
-    v_pattern := graphium_private._whole_word(v_name);
-    if v_rest collate pg_catalog.pg_c_utf8 ~* v_pattern then
-      v_rest := regexp_replace(v_rest collate pg_catalog.pg_c_utf8, v_pattern, ' ', 'gi');
-    else
-      specimens := array_remove(specimens, v_name);
-    end if;
-  end loop;
-  specimens := nullif(array(select n from unnest(specimens) as n
-                             order by position(lower(n collate pg_catalog.pg_c_utf8) in v_lower), char_length(n) desc, n collate "C"), '{}');
-  dense_text := btrim(regexp_replace(v_rest, '[[:space:]]+', ' ', 'g'));
-  if specimens is null or cardinality(graphium_private.words_v1(dense_text)) = 0 then
-    dense_text := v_text;
-  end if;
-  begin
-    select t.since, t.until into since, until from graphium_private._find_time(v_lower, coalesce(prepare_query.now, statement_timestamp())) as t;
-  exception when datetime_field_overflow then
-    null; -- "last year" of the first year there is: no time that anything could have happened at
-  end;
+  perform graphium_private._require_finite(prepare_query.now);
+  v_asked := graphium_private._read_query(v_tenant_id, query_text, prepare_query.now);
+  dense_text := v_asked.dense_text;
+  specimens := v_asked.specimens;
+  since := v_asked.since;
+  until := v_asked.until;
   return next;
 end
 $prepare_query$;
@@ -154,6 +182,10 @@ begin
   elsif v_match[1] in ('before', 'until', 'till') then
     until := case v_match[1] when 'before' then since else until end;
     since := null;
+    v_unit := substring(p_lower from '\m(day|week|month|year)\s+before\M');
+    if v_match[1] = 'before' and v_unit is not null then
+      since := until - ('1 ' || v_unit)::interval;
+    end if;
   end if;
 end
 $find_time$;

@@ -24,7 +24,8 @@ as $explain_search$
 declare
   v_tenant_id constant uuid := graphium_private._remember_caller();
   v_tenant constant graphium.tenants := (select t from graphium.tenants t where t.id = v_tenant_id);
-  v_words constant text[] := case when query_text is null then '{}' else graphium_private._query_words(query_text) end;
+  v_words constant text[] := case when query_text is null then '{}' when query_embedding is null then graphium_private._query_words(query_text, v_tenant.language)
+                                  else (graphium_private._read_query(v_tenant_id, query_text, null)).words end;
   v_sees_all constant boolean := graphium_private.caller_scopes() is null;
   v_taxa record;
   v_choice record;
@@ -47,7 +48,7 @@ begin
     path := v_choice.scan;
     reason := v_choice.reason;
     if v_sees_all and path = 'hnsw' then
-      path := (graphium_private._nearest(v_tenant.id, v_tenant.dimensions, query_embedding, v_filter,
+      path := (graphium_private._nearest(v_tenant.id, v_tenant.dimensions, query_embedding, v_filter, match_count,
                  case when v_words = '{}' then match_count else graphium_private._pool(match_count) end)).path;
     elsif not v_sees_all and v_choice.has_index and num_nonnulls(v_taxa.level, memory_types, since, until) > 0 then
       path := 'exact or hnsw';

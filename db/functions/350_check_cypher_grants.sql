@@ -61,11 +61,16 @@ as $check_cypher_grants$
   union all
   select case when p.proname = 'pg_export_snapshot' then 'everybody can keep with it what is erased, hidden or removed later'
               when p.proname = 'pg_lock_status' then 'everybody sees in it which hidden rows a SERIALIZABLE transaction has read'
-              when p.proname ~ 'advisory' then 'everybody can fill the lock table of the whole server with it'
+              when p.proname ~ 'advisory|address' then 'everybody can fill the lock table of the whole server with it'
+              when p.proname ~ 'brin' then 'everybody can end autovacuums with it'
               else 'everybody sees in it what other sessions do' end, p.oid::regprocedure::text
     from pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) as a
    where p.pronamespace = 'pg_catalog'::regnamespace and a.grantee = 0
-     and p.proname ~ '^(pg_lock_status|pg_export_snapshot|pg_blocking_pids|pg_safe_snapshot_blocking_pids|pg_isolation_test_session_is_blocked|pg_stat_get_(backend_)?(io|wal)|pg_logical_emit_message|pg_get_multixact_members|pg_stat_get_(numscans|lastscan|tuples_.+|live_tuples|dead_tuples|mod_since_analyze|ins_since_vacuum|blocks_.+|db_.+)|pg_(try_)?advisory_(xact_)?lock(_shared)?)$'
+     and p.proname ~ '^(pg_lock_status|pg_export_snapshot|pg_blocking_pids|pg_safe_snapshot_blocking_pids|pg_isolation_test_session_is_blocked|pg_stat_get_(backend_)?(io|wal)|pg_stat_get_slru|pg_logical_emit_message|pg_get_multixact_members|pg_xact_status|pg_get_object_address|brin_(summarize_new_values|summarize_range|desummarize_range)|pg_stat_get_(numscans|lastscan|tuples_.+|live_tuples|dead_tuples|mod_since_analyze|ins_since_vacuum|blocks_.+|db_.+)|pg_(try_)?advisory_(xact_)?lock(_shared)?)$'
+  union all
+  select 'it is not there, or off: anybody can make all others wait, by commands that lock before they ask for rights', format('event trigger %s', w.name)
+    from (values ('graphium_lock_waits_begin'), ('graphium_lock_waits_end')) as w(name)
+   where not exists (select from pg_event_trigger e where e.evtname = w.name and e.evtenabled in ('O', 'A'))
   order by 1, 2
 $check_cypher_grants$;
 comment on function graphium_private._check_cypher_grants() is

@@ -27,11 +27,19 @@ def tenant() -> None:
 @click.argument("slug")
 @click.option("--embedding-model", default="all-MiniLM-L6-v2", show_default=True, help="The one model of its vectors.")
 @click.option("--dimensions", default=384, show_default=True, help="How long its vectors are.")
+@click.option(
+    "--language",
+    default="english",
+    show_default=True,
+    help="How search stems words: a language that PostgreSQL has a stemmer for, or simple.",
+)
 @admin_options
-def tenant_create(session: Session, slug: str, embedding_model: str, dimensions: int, as_json: bool) -> None:
+def tenant_create(
+    session: Session, slug: str, embedding_model: str, dimensions: int, language: str, as_json: bool
+) -> None:
     """Make an empty tenant and its graph."""
     with session.admin() as memory:
-        id = memory.create_tenant(slug, embedding_model, dimensions)
+        id = memory.create_tenant(slug, embedding_model, dimensions, language)
     if as_json:
         print_json({"id": id, "slug": slug})
     else:
@@ -79,9 +87,16 @@ def tenant_list(session: Session, as_json: bool) -> None:
             "tenant",
             "embedding model",
             "dimensions",
+            "language",
             "created",
             rows=(
-                [shown(t.slug), shown(t.embedding_model), str(t.dimensions), t.created_at.strftime("%Y-%m-%d %H:%M")]
+                [
+                    shown(t.slug),
+                    shown(t.embedding_model),
+                    str(t.dimensions),
+                    t.language,
+                    t.created_at.strftime("%Y-%m-%d %H:%M"),
+                ]
                 for t in tenants
             ),
             right=["dimensions"],

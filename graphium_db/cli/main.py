@@ -13,7 +13,7 @@ import click
 import psycopg
 
 from graphium_db import errors
-from graphium_db.cli import admin, memory, operations, records
+from graphium_db.cli import admin, bench, memory, operations, records
 from graphium_db.cli.options import width
 from graphium_db.cli.output import as_json, say, shown, write_what_the_terminal_lacks_as_escapes
 from graphium_db.errors import GraphiumError
@@ -115,6 +115,7 @@ for _command in (
     admin.maintain,
     records.export,
     records.import_,
+    bench.bench_retrieval,
 ):
     cli.add_command(_command)
 

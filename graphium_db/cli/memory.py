@@ -144,6 +144,7 @@ def _sentences() -> Iterator[None]:
         """
 graphium search "How does Aisha like to get feedback?"
 graphium search "still open?" --type decision --since 2026-03-01 --json
+graphium search "What did Aisha say last week?" --now 2026-03-09 --explain
 """
     ),
 )
@@ -157,6 +158,10 @@ graphium search "still open?" --type decision --since 2026-03-01 --json
 @click.option("--symbiosis-count", default=5, show_default=True, help="How many hits over cross-family edges.")
 @click.option("--no-symbiosis", is_flag=True, help="Do not follow cross-family edges.")
 @click.option("--words-only", is_flag=True, help="Search by words alone; needs no embedding model.")
+@click.option(
+    "--now", metavar="TIME", help="What 'last week' in QUERY is relative to; by default the time of the call."
+)
+@click.option("--explain", is_flag=True, help="Show why each hit was found.")
 @click.option("--ids", is_flag=True, help="Show statement ids.")
 @caller_options
 def search(
@@ -175,7 +180,8 @@ def search(
         say("Nothing found.")
     else:
         statement_list(
-            ([str(hit.rank), f"{hit.score:.2f}"], hit.content, [*_edge(hit), *_particulars(hit, ids)]) for hit in hits
+            ([str(hit.rank), f"{hit.score:.2f}"], hit.content, [*_edge(hit), *_particulars(hit, ids), *_why(hit)])
+            for hit in hits
         )
 
 
@@ -478,6 +484,21 @@ def _audience(required_scopes: Sequence[str]) -> str:
 
 def _edge(hit: SearchHit) -> list[tuple[str, str]]:
     return [(f"↔ {hit.symbiosis_kind}", "bold yellow")] if hit.is_symbiosis else []
+
+
+def _why(hit: SearchHit) -> list[tuple[str, str]]:
+    """Of an explanation what is not shown anyway: places by meaning and by words, and what was added to the score."""
+    why = hit.explanation or {}
+    parts = []
+    if "dense_rank" in why:
+        parts.append(f"by meaning no. {why['dense_rank']} ({why['similarity']:.2f})")
+    if "lexical_rank" in why:
+        nearby = [f"nearby {word}" for word in why.get("words_nearby", ())]
+        parts.append(f"by words no. {why['lexical_rank']} ({', '.join([*why.get('words', ()), *nearby])})")
+    for name in ("named_specimen", "named_family", "named_time", "question", "source"):
+        if name in why:
+            parts.append(f"{name.replace('_', ' ')} {why[name]:+.2f}")
+    return [("; ".join(parts), "dim")]
 
 
 def _particulars(row: SearchHit | RecalledStatement, ids: bool) -> list[tuple[str, str]]:

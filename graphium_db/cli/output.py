@@ -16,6 +16,7 @@ from uuid import UUID
 
 from rich import box
 from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -148,6 +149,21 @@ def finding_list(findings: Iterable[tuple[str, str, str | None, str, str | None]
         if len(listed) > _ALIKE:
             grid.add_row("", Text(f"… and {len(listed) - _ALIKE} more of {check}: --json lists them", style="dim"))
     put(grid)
+
+
+def progress_bar() -> Progress:
+    """Bars on stderr, one for each task, while they last; none where stderr is no terminal."""
+    errors_to = console(stderr=True)
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=errors_to,
+        transient=True,
+        disable=not errors_to.is_terminal,
+    )
 
 
 def say(message: str, style: str = "") -> None:

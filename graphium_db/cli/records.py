@@ -17,7 +17,6 @@ from uuid import UUID
 
 import click
 import psycopg
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
 from graphium_db import calls, inputs
 from graphium_db.cli.options import (
@@ -28,7 +27,7 @@ from graphium_db.cli.options import (
     or_none,
     required_scope_option,
 )
-from graphium_db.cli.output import console, counted, done, listed, path, print_json, say
+from graphium_db.cli.output import counted, done, listed, path, print_json, progress_bar, say
 from graphium_db.client import Graphium
 from graphium_db.errors import BadArgumentError, BadEmbeddingError, BadStatementError, GraphiumError
 from graphium_db.models import FiledStatementInput, StatementInput
@@ -133,20 +132,7 @@ def ingest(
     A window ends when a batch is to be embedded. While it is sent, the next one is read. After an error some of the
     lines that follow may be stored already.
     """
-    errors_to = console(stderr=True)
-    with (
-        Progress(
-            SpinnerColumn(),
-            TextColumn("ingest"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=errors_to,
-            transient=True,
-            disable=not errors_to.is_terminal,
-        ) as progress,
-        _Lanes() as lanes,
-    ):
+    with progress_bar() as progress, _Lanes() as lanes:
         task = progress.add_task("ingest", total=total)
         sent: deque[list[Future[list[Stored]]]] = deque()
 

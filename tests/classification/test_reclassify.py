@@ -213,7 +213,7 @@ def test_a_label_that_is_chosen_meanwhile_wins(app: Connection, boss: Connection
 
 
 def test_what_was_stored_before_there_was_a_version(app: Connection, boss: Connection, tenant: str) -> None:
-    """Migration 0027, on statements as they were before it: labels that are not their rule's were chosen."""
+    """Migration 0028, on statements as they were before it: labels that are not their rule's were chosen."""
     ids = store(app, tenant, *(f"Statement {n}" for n in range(5)))
     old = [
         ("preference", "preloaded", "preference.like"),
@@ -224,7 +224,7 @@ def test_what_was_stored_before_there_was_a_version(app: Connection, boss: Conne
     ]
     migration = db_path() / "migrations"
     with boss.transaction(force_rollback=True):
-        boss.execute((migration / "0027_which_rules_decided.rollback.sql").read_bytes())
+        boss.execute((migration / "0028_which_rules_decided.rollback.sql").read_bytes())
         boss.execute("reset role")
         for id_, (memory_type, layer_kind, rule) in zip(ids, old, strict=True):
             boss.execute(
@@ -232,7 +232,7 @@ def test_what_was_stored_before_there_was_a_version(app: Connection, boss: Conne
                 [memory_type, layer_kind, rule, id_],
             )
         for _ in range(2):  # twice changes nothing
-            boss.execute((migration / "0027_which_rules_decided.sql").read_bytes())
+            boss.execute((migration / "0028_which_rules_decided.sql").read_bytes())
             boss.execute("reset role")
             found = boss.execute(
                 "select rules_version, is_type_chosen, is_layer_chosen from graphium.kg_statements"

@@ -21,12 +21,18 @@ def test_tenants_and_principals(db: Database, run: Run, environment: pytest.Monk
     environment.setenv("GRAPHIUM_DSN", db.dsn("admin"))
     assert run("tenant", "create", "small", "--json").json["slug"] == "small"
     assert run("tenant", "create", "small").code == 2
-    assert run("tenant", "create", "big", "--embedding-model", "bge-m3", "--dimensions", "1024").code == 0
+    assert (
+        run(
+            "tenant", "create", "big", "--embedding-model", "bge-m3", "--dimensions", "1024", "--language", "german"
+        ).code
+        == 0
+    )
+    assert "no stemmer for" in run("tenant", "create", "odd", "--language", "klingon").err
     table = run("tenant", "list").out.splitlines()
-    assert table[0].split() == ["tenant", "embedding", "model", "dimensions", "created"]
-    rows = [line.split()[:3] for line in table[2:]]
-    assert ["small", "all-MiniLM-L6-v2", "384"] in rows
-    assert ["big", "bge-m3", "1024"] in rows
+    assert table[0].split() == ["tenant", "embedding", "model", "dimensions", "language", "created"]
+    rows = [line.split()[:4] for line in table[2:]]
+    assert ["small", "all-MiniLM-L6-v2", "384", "english"] in rows
+    assert ["big", "bge-m3", "1024", "german"] in rows
 
     role = db.cluster.role(db.login())
     ran = run("principal", "add", role, "--tenant", "small", "--scope", "hr", "--read-only")
@@ -438,7 +444,7 @@ def test_every_command_has_help_of_at_most_80_columns_and_json(run: Run) -> None
     names = commands(cli)
     assert list(cli.commands) == [
         "up", "migrate", "doctor", "tenant", "principal", "ingest", "search", "recall", "wake-up", "forget", "scopes",
-        "tree", "cypher", "classify", "reclassify", "maintain", "export", "import",
+        "tree", "cypher", "classify", "reclassify", "maintain", "export", "import", "bench-retrieval",
     ]  # fmt: skip
     for name in names:
         ran = run(*name, "--help")

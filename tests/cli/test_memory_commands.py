@@ -244,6 +244,15 @@ def test_search(filled: str, run: Run) -> None:
     assert run("search", "ferry", "--words-only", "-n", "0").code == 2
 
 
+def test_search_says_why(filled: str, run: Run) -> None:
+    ran = run("search", "what of the ferry in February?", "--words-only", "--explain", "--now", "2026-03-09")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines()[1].endswith("2026-02-02  by words no. 1 (ferri)")
+    ran = run("search", "x", "--words-only", "--now", "soon")
+    assert (ran.code, ran.out) == (2, "")
+    assert "--now" in ran.err
+
+
 def test_recall_page_by_page(filled: str, run: Run) -> None:
     rows: list[dict[str, Any]] = []
     while page := run(

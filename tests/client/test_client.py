@@ -157,7 +157,7 @@ def test_a_name_in_the_query_is_not_embedded_unless_it_is_all_there_is(
 
 
 def test_administration(admin: Graphium, tenant: str) -> None:
-    assert (tenant, 384) in [(each.slug, each.dimensions) for each in admin.list_tenants()]
+    assert (tenant, 384, "english") in [(each.slug, each.dimensions, each.language) for each in admin.list_tenants()]
     assert admin.caller().scopes is None
     assert admin.caller().role == "admin"
     assert admin.list_principals() == []

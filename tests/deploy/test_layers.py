@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "graphium_db"
 LAYERS = [
     {"cli", "console", "mcp", "demo"},
     {"client", "aio", "inputs"},
-    {"embedding", "splitting", "classification", "deploy", "server"},
+    {"embedding", "splitting", "classification", "retrieval", "deploy", "server"},
     {"calls", "models", "errors", "resources", "printable"},
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

@@ -16,6 +16,7 @@ from uuid import UUID
 import numpy as np
 
 from tests.memory.model import THRESHOLD, audience, clean, cosine, fold, includes, sees
+from tests.search.reference import Candidate, fused
 
 Row = tuple[Any, ...]
 Vector = tuple[float, ...]
@@ -440,33 +441,53 @@ class Caller:
         )
         matched = self.bm25(words)
         admitted = [s for s in self.visible("statement") if self.is_under(s, families, None, None)]
+        near_here = {s.id: near[s.id] for s in admitted if s.id in near}
+        matched_here = {s.id: matched[s.id] for s in admitted if s.id in matched}
         hits = best_first(
-            self._score(
-                {s.id: near[s.id] for s in admitted if s.id in near},
-                {s.id: matched[s.id] for s in admitted if s.id in matched},
-            )
+            self._fuse(near_here, matched_here, words)
+            if vector and matched_here
+            else [(id, c, c) for id, c in near_here.items()]
+            if vector
+            else [(id, None, score) for id, score in matched_here.items()]
         )
         hits = [h for h in hits if at_least is None or (h[1] is not None and h[1] >= at_least)][:count]
+        hits = self._below_replacements(hits)
         found = self._follow([h[0] for h in hits], near, matched, bool(vector), hops, at_least) if hops else []
         rows = [(*h, False, None, None) for h in hits] + [(*f[:3], True, f[3].kind, f[3].id) for f in found]
         return [(*row, *self._as_found(self.tenant.statements[row[0]])) for row in rows]
 
-    def _score(self, near: dict[UUID, float], matched: dict[UUID, float]) -> Iterable[Row]:
-        """(id, cosine, score): the cosine, the words, or half of each, scaled over all candidates."""
-        if not matched:
-            return [(id, c, c) for id, c in near.items()]
-        if not near:
-            return [(id, None, score) for id, score in matched.items()]
-        low, high, most = min(near.values()), max(near.values()), max(matched.values())
-
-        def scaled(id: UUID) -> float:
-            return 0.0 if id not in near else 1.0 if high - low < 1e-9 else (near[id] - low) / (high - low)
-
-        # the database has cosines in single precision, and a small spread magnifies what that is off by
-        within = 1e-5 + (1e-6 / (high - low) if high - low >= 1e-9 else 0)
-        return [
-            (id, near.get(id), Roughly(scaled(id) / 2 + matched.get(id, 0) / most / 2, within)) for id in near | matched
+    def _fuse(self, near: dict[UUID, float], matched: dict[UUID, float], words: list[str]) -> Iterable[Row]:
+        """(id, cosine, score). No query names anybody or a time."""
+        found = [self.tenant.statements[id] for id in near | matched]
+        pool = [
+            Candidate(
+                s.id, WORDS[s.content], near.get(s.id), s.source, s.position, -0.15 if s.content.endswith("?") else 0
+            )
+            for s in found
         ]
+        # the database has cosines in single precision, and a small spread magnifies what that is off by
+        spread = max(near.values(), default=0) - min(near.values(), default=0)
+        within = 1e-5 + (1e-6 / spread if spread >= 1e-9 else 0)
+        return [(id, near.get(id), Roughly(score, within)) for id, score in fused(pool, words).items()]
+
+    def _below_replacements(self, hits: list[Row]) -> list[Row]:
+        """What edges of the kind supersedes replace comes after all hits that they, and those that replace these, come from."""
+        of, edges = self.tenant, [e for e in self.edges() if e.kind == "supersedes"]
+
+        def covered(place: Place) -> list[int]:
+            return [n for n, hit in enumerate(hits) if of.covers(place, of.statements[hit[0]])]
+
+        edges = [e for e in edges if covered(e.source)]
+
+        def place(n: int) -> tuple[int, int, int]:
+            above: list[Edge] = []
+            replaced = {n}
+            while new := [e for e in edges if e not in above and replaced & set(covered(e.target))]:
+                above += new
+                replaced |= {m for e in new for m in covered(e.source)}
+            return max([n, *(m for e in above for m in covered(e.source))]), len(above), n
+
+        return [hits[n] for n in sorted(range(len(hits)), key=place)]
 
     def _follow(
         self,

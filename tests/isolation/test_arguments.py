@@ -22,6 +22,7 @@ BOOLEANS = {
     ("set_required_scopes", "cascade"): f"set_required_scopes('statement', '{NOBODY}', '{{}}', cascade => null)",
     ("set_many_required_scopes", "cascade"): "set_many_required_scopes('statement', '{}', '{}', cascade => null)",
     ("search_context", "follow_symbiosis"): "search_context(query_text => 'tea', follow_symbiosis => null)",
+    ("search_context", "explain"): "search_context(query_text => 'tea', explain => null)",
 }
 
 

@@ -69,6 +69,7 @@ CALLS = {
         "select content from graphium.search_context('[1,1,1]', memory_types => '{factual}'!)",
         "select content from graphium.search_context('[1,1,1]', layer_kinds => '{on_demand}'!, families => '{notes}')",
         "select content from graphium.search_context(query_text => 'note'!)",
+        "select content from graphium.search_context('[1,1,1]', 'what does s say in the note'!)",
         "select content from graphium.search_context('[1,1,1]', embedding_model => 'another'!)",
         "select admitted from graphium.explain_search('[1,1,1]', families => '{botes}'!)",
         "select admitted from graphium.explain_search('[1,1,1]', layer_kinds => '{whenever}'!)",

@@ -176,6 +176,23 @@ def test_nobody_fills_the_lock_table_with_advisory_locks(attacker: Attacker, cal
     assert attacker.tries(f"select {call}") == "42501"
 
 
+TAKES_LOCKS = [  # or tells of others' transactions, with no right on what it is given
+    "pg_get_object_address('schema', '{pg_catalog}', '{}')",
+    "brin_summarize_new_values('graphium.kg_statements_pkey')",
+    "brin_summarize_range('graphium.kg_statements_pkey', 1)",
+    "brin_desummarize_range('graphium.kg_statements_pkey', 1)",
+    "pg_xact_status('3')",
+    "pg_stat_get_slru()",
+]
+
+
+@pytest.mark.parametrize("call", TAKES_LOCKS)
+def test_what_asks_no_rights_is_for_who_watches_the_server(attacker: Attacker, call: str) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match=r"^permission denied for function"):
+        attacker.conn.execute(f"select {call}".encode())
+    attacker.tries("rollback")
+
+
 @pytest.mark.parametrize(
     "view",
     [

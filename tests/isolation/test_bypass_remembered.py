@@ -266,6 +266,7 @@ LOOKUPS = "select coalesce(sum(pg_stat_get_xact_numscans(i.indexrelid)), 0)::int
 @pytest.mark.parametrize("statement", [
     "select graphium.search_context('[1,2,3]', {filters})",
     "select graphium.search_context(query_text => 'Tea', {filters})",
+    "select graphium.search_context('[1,2,3]', 'Tea of {family} person', explain => true, {filters})",
     "select graphium.explain_search('[1,2,3]', 'Tea', {filters})",
     "select graphium.recall_context({filters})",
     "select graphium.wake_up_context(families => '{{{family}}}')",

@@ -631,6 +631,60 @@ def test_a_writer_who_does_not_commit_holds_up_his_own_family_only(world: World,
             assert isinstance(waiting.exception(timeout=20), psycopg.OperationalError)
 
 
+LOCKS_FIRST = {  # and asks for rights afterwards: what a session of the login's own holds, and what waits for it
+    "create rule": ("select from graphium.kg_statements", "create rule r as on insert to graphium.kg_statements do nothing"),
+    "create rule, on what it may not read": ("prepare held as select from graphium.principals", "create rule r as on insert to graphium.principals do nothing"),
+    "create rule, on a catalog": ("select from pg_catalog.pg_publication_rel", "create rule r as on insert to pg_catalog.pg_publication_rel do nothing"),
+    "create trigger": ("prepare held as delete from graphium.kg_statements", "create trigger t before insert on graphium.kg_statements for each row execute function tsvector_update_trigger()"),
+    "a partition": ("select from graphium.kg_embeddings", "create temp table p partition of graphium.kg_embeddings for values with (modulus 16, remainder 0)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LOCKS_FIRST)
+def test_a_command_that_locks_before_it_asks_waits_for_a_moment_only(world: World, case: str) -> None:
+    """Else all who come after it wait behind it, for as long as the holder likes."""
+    hold, command = LOCKS_FIRST[case]
+    holder, login = world.attacker("reader"), world.attacker("reader")
+    login.tries("set lock_timeout = '1h'")
+    assert login.tries(command) in ("42501", "42809")
+    assert holder.tries("begin", hold) is None
+    found = login.tries(command)
+    holder.tries("rollback")
+    assert found == "55P03"
+    assert login.rows("show lock_timeout") == ["1h"]
+
+
+def test_other_commands_of_a_login_wait_as_long_as_it_says(world: World) -> None:
+    """Also after it has made a table of its own in the same transaction, and where a query makes it."""
+    login = world.attacker("reader")
+    assert (
+        login.tries("set lock_timeout = '1h'", "begin", "create temp table mine (a int)", "create index on mine (a)")
+        is None
+    )
+    assert login.rows("show lock_timeout") == ["1h"]
+    assert (
+        login.tries(
+            "create temp table told as select current_setting('lock_timeout') as t", "alter table mine add b int"
+        )
+        is None
+    )
+    assert login.rows("select t from told") == ["1h"]
+    assert login.tries("commit") is None
+    assert login.rows("show lock_timeout") == ["1h"]
+
+
+@pytest.mark.parametrize("role", ["app", "admin", "deployer"])
+def test_commands_of_those_who_run_the_place_wait_as_long_as_they_say(world: World, role: str) -> None:
+    conn = world.db.connect(role)
+    conn.execute("set lock_timeout = '1h'")
+    holder = world.boss
+    holder.execute("begin; create table public.in_use (a int); commit; begin; select from public.in_use")
+    with in_thread(lambda: conn.execute("create rule r as on insert to public.in_use do nothing")) as waiting:
+        wait_until_blocked(world.db.connect(), conn, holder)
+        holder.execute("rollback; drop table public.in_use")
+        assert isinstance(waiting.exception(timeout=20), psycopg.Error)
+
+
 def _ingest_into_kitchen(conn: psycopg.Connection[object]) -> None:
     with as_caller(conn, "acme"):
         conn.execute("""select graphium.ingest_context('kitchen of acme', 'g', 's', '[{"content": "Mine"}]')""")

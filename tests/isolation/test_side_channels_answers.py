@@ -252,12 +252,13 @@ def look(t: Transcript, ids: dict[str, UUID]) -> None:
         "query_text => 'The budget is cut by half.'",
         f"query_embedding => '{QUERY}', query_text => 'Does Ada like tea, or is the budget cut?'",
         f"query_embedding => '{QUERY}', query_text => 'tea in May', match_count => 2, min_similarity => 0.1",
+        f"query_embedding => '{QUERY}', query_text => 'What about Zed Corp and Bob in the merger in May 2024?', match_count => 1000",
         f"query_embedding => '{QUERY}', families => '{{work,merger}}'",
         f"query_embedding => '{QUERY}', families => '{{merger}}'",
         f"query_embedding => '{QUERY}', specimens => '{{Zed Corp,Ada}}', query_text => 'budget tea'",
         f"query_embedding => '{QUERY}', genera => '{{targets}}'",
     ):
-        t(f"select * from graphium.search_context({arguments})")
+        t(f"select * from graphium.search_context({arguments}, explain => true)")
         if "min_similarity" not in arguments and "symbiosis_count" not in arguments:
             t(f"select * from graphium.explain_search({arguments})")
     for count in (1, 2, 50):

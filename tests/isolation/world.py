@@ -294,13 +294,17 @@ def build(db: Database, folder: Path) -> World:
         )
         + "\n"
     )
+    conversation_file = folder / "conversation.json"
+    turn = {"dia_id": "D1:1", "speaker": "Ada", "text": "It sails at noon"}
+    question = {"question": "When does it sail?", "evidence": ["D1:1"]}
+    conversation_file.write_text(json.dumps([{"conversation": {"session_1": [turn]}, "qa": [question]}]))
     graph = f"graphium_{ids['acme'].replace('-', '')}"
     boss.execute("grant execute on all functions in schema matrix to public")
     connections = {}
     for actor in ACTORS.values():
         connections[actor.name] = db.connect(logins[actor.login], prepare_threshold=None)  # no two texts are alike
         connections[actor.name].execute("set lock_timeout = '5s'")
-    names = ids | roles | {"graph": graph, "statements": str(statements_file)}
+    names = ids | roles | {"graph": graph, "statements": str(statements_file), "conversation": str(conversation_file)}
     return World(db, boss, connections, logins, roles, ids, marks, graph, names, rows(boss))
 
 

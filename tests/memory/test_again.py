@@ -218,6 +218,9 @@ def test_default_places(app: Connection, new_tenant: Callable[[int], str]) -> No
             "select position from graphium.kg_statements where id = any(%s) order by id", [[r[1] for r in rows[1:]]]
         ).fetchall()
     assert places == [(91,), (1,), (92,)]
+    # no further than a place can be given, or an export could not be imported
+    assert place("l", more={"position": 999_999_999_999_999_998}) == 999_999_999_999_999_998
+    assert [place("m"), place("n")] == [999_999_999_999_999_999] * 2
 
 
 def test_a_label_that_the_caller_chose_wins_over_the_stored_one(

@@ -45,6 +45,8 @@ class Row:
     occurred_at: datetime | None = None
     created_at: datetime = EPOCH
     access_count: int = 0
+    source: str | None = None
+    position: int | None = None
     id: UUID = field(default_factory=new_id)
 
     def __post_init__(self) -> None:
@@ -122,14 +124,25 @@ class Corpus:
             ]
             labels = [row.memory_type, row.layer_kind, list(row.required_scopes)]
             statements.append(
-                [self.tenant_id, row.id, *taxa, row.content, *labels, row.occurred_at, row.created_at, row.access_count]
+                [
+                    self.tenant_id,
+                    row.id,
+                    *taxa,
+                    row.content,
+                    *labels,
+                    row.occurred_at,
+                    row.created_at,
+                    row.access_count,
+                    row.source,
+                    row.position,
+                ]
             )
             if row.embedding is not None:
                 embeddings.append([self.tenant_id, row.id, *taxa, *labels, row.happened_at, vector_text(row.embedding)])
         with self.boss.transaction(), self.boss.cursor() as cursor:
             with cursor.copy(
                 "copy graphium.kg_statements (tenant_id, id, family_id, genus_id, specimen_id, content, memory_type,"
-                " layer_kind, required_scopes, occurred_at, created_at, access_count) from stdin"
+                " layer_kind, required_scopes, occurred_at, created_at, access_count, source, position) from stdin"
             ) as copy:
                 for record in statements:
                     copy.write_row(record)

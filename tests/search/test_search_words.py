@@ -1,12 +1,12 @@
-"""Search by words: BM25 by its definition, any script, any text without an error; the postings behind it; and fusion."""
+"""Search by words: BM25 by its definition, any script, any text without an error; and the postings behind it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
-from uuid import UUID
 
 import numpy as np
+import psycopg
 import pytest
 
 from tests.search.conftest import read_as, search
@@ -221,6 +221,93 @@ def test_no_text_is_an_error(corpus: Corpus, app: Connection, query: str) -> Non
     assert read_as(app, corpus, (), "prepare_query", query_text=query)
 
 
+def test_words_of_version_2_are_those_of_version_1_in_english(boss: Connection) -> None:
+    texts = [*TEXTS, "", "the of and", "Die Häuser und the houses, running's 10² ﬁne"]
+    query = "select graphium_private.words_v1(t) = graphium_private.words_v2(t, 'english') from unnest(%s::text[]) as t"
+    assert boss.execute(query, [texts]).fetchall() == [(True,)] * len(texts)
+
+
+class TestLanguages:
+    """A tenant's words are stemmed in its language."""
+
+    @pytest.fixture
+    def made(self, admin: Connection, boss: Connection) -> Iterator[Callable[[str], Corpus]]:
+        slugs = []
+
+        def make(language: str) -> Corpus:
+            slugs.append(f"in {language}")
+            admin.execute("select graphium.create_tenant(%s, dimensions => 3, language => %s)", [slugs[-1], language])
+            return Corpus(boss, slugs[-1])
+
+        yield make
+        for slug in slugs:
+            admin.execute("select graphium.drop_tenant(%s)", [slug])
+
+    @pytest.mark.parametrize(
+        ("language", "text", "found", "not_found"),
+        [
+            ("german", "Die Häuser der Stadt", ["haus", "Haeuser Hauses", "STÄDTE"], ["die der"]),
+            ("russian", "Я читаю книги", ["книга", "книгу читать"], ["книжный", "я"]),
+            ("french", "Nous mangions des pommes", ["pomme", "mangions"], ["nous des"]),
+            ("english", "The houses; die Häuser", ["house", "häuser", "die"], ["haus", "the"]),
+            ("simple", "The houses; die Häuser", ["HOUSES", "the", "häuser"], ["house", "haus"]),
+        ],
+    )
+    def test_words_in_a_language(
+        self,
+        made: Callable[[str], Corpus],
+        app: Connection,
+        language: str,
+        text: str,
+        found: list[str],
+        not_found: list[str],
+    ) -> None:
+        corpus = made(language)
+        corpus.plant(Row("f", content=text, embedding=(1, 0, 0)), Row("f", content="東京 2024", embedding=(0, 1, 0)))
+        for query in [*found, *not_found]:
+            hits = search(app, corpus, query_text=query)
+            assert [h.content for h in hits] == ([text] if query in found else []), query
+            # beside a vector, too
+            hits = search(app, corpus, query_embedding=(0, 1, 0), query_text=query, explain=True)
+            assert {h.content: "words" in h.explanation for h in hits}[text] == (query in found), query
+        assert [h.content for h in search(app, corpus, query_text="東京 20")] == ["東京 2024"]
+
+    def test_postings_follow(
+        self, made: Callable[[str], Corpus], app: Connection, admin: Connection, boss: Connection
+    ) -> None:
+        corpus, other = made("german"), made("english")
+        contents = ["Die Häuser der Stadt", "Ein Haus", "Bäume"]
+        ids = corpus.plant(*[Row("f", content=text) for text in contents])
+        other.plant(*[Row("f", content=text) for text in contents])
+
+        def words(of: Corpus) -> int:
+            query = "select count(*) from graphium_private.postings where tenant_id = %s and length > 0"
+            return int(boss.execute(query, [of.tenant_id]).fetchone()[0])  # type: ignore[index]
+
+        # häuser and städte without their articles; "die", "der" and "ein" are words in English
+        assert (words(corpus), words(other)) == (4, 7)
+        with as_caller(app, corpus.slug, ["hr"]):
+            app.execute("select graphium.set_required_scopes('statement', %s, '{hr}')", [ids[0]])
+            app.execute("select graphium.forget_context(%s)", [[ids[1]]])
+        assert words(corpus) == 3
+        assert [h.content for h in search(app, corpus, ["hr"], query_text="haus")] == contents[:1]
+        assert search(app, corpus, query_text="haus") == []
+        assert boss.execute("select * from graphium_private._check_postings(%s)", [corpus.tenant_id]).fetchall() == []
+        boss.execute("delete from graphium_private.postings where tenant_id = %s", [corpus.tenant_id])
+        assert admin.execute("select graphium.rebuild_memory(%s)", [corpus.slug]).fetchone() == (2,)
+        assert words(corpus) == 3
+        admin.execute("select graphium.drop_tenant(%s)", [corpus.slug])
+        assert (words(corpus), words(other)) == (0, 7)
+        admin.execute("select graphium.create_tenant(%s, dimensions => 3)", [corpus.slug])  # for the fixture to drop
+
+    @pytest.mark.parametrize("language", ["klingon", "", "English", "english_stem", "german'", None])
+    def test_a_language_without_a_stemmer_is_refused(self, admin: Connection, language: str | None) -> None:
+        with pytest.raises(psycopg.Error) as refused:
+            admin.execute("select graphium.create_tenant('odd', dimensions => 3, language => %s)", [language])
+        assert refused.value.sqlstate == "MG008"
+        assert "simple" in (refused.value.diag.message_hint or "")
+
+
 class TestPostings:
     """The postings are what the statements say, whoever changes them and how."""
 
@@ -289,69 +376,6 @@ class TestPostings:
         corpus.plant(*[Row("family0", content="tea tea bee", required_scopes=("hr",)) for _ in range(50)])
         assert [(h.statement_id, h.score) for h in search(app, corpus, query_text="tea bee")] == before
         assert [(h.statement_id, h.score) for h in search(app, corpus, ("hr",), query_text="tea bee")] != before
-
-
-class TestFusion:
-    def expected(
-        self, corpus: Corpus, query: Any, text: str, scopes: Sequence[str], weight: float = 0.5
-    ) -> list[tuple[UUID, float]]:
-        rows, documents = visible(corpus, scopes)
-        words = bm25(rows, text, documents)
-        cosines = dict(corpus.nearest(query, scopes))
-        pool = set(list(cosines)[:200]) | {id for id, _ in sorted(words.items(), key=lambda w: (-w[1], w[0]))[:200]}
-        near = [cosines[id] for id in pool if id in cosines]
-        low, high = min(near), max(near)
-        most = max((words.get(id, 0.0) for id in pool), default=0)
-        scores = {
-            id: (1 - weight) * ((cosines[id] - low) / (high - low) if id in cosines else 0)
-            + weight * (words.get(id, 0) / most if most else 0)
-            for id in pool
-        }
-        return sorted(scores.items(), key=lambda s: (-s[1], s[0]))
-
-    @pytest.mark.parametrize("scopes", [(), ("hr",)])
-    def test_min_max_scores_of_both_added(self, corpus: Corpus, app: Connection, scopes: tuple[str, ...]) -> None:
-        random = np.random.default_rng(6)
-        for _ in range(20):
-            query, text = random.normal(size=8).astype(np.float32), " ".join(random.choice(STEMS, size=3))
-            expected = self.expected(corpus, query, text, scopes)[:20]
-            hits = search(app, corpus, scopes, query_embedding=query, query_text=text, match_count=20)
-            assert {h.statement_id: h.score for h in hits} == pytest.approx(dict(expected), abs=2e-5)
-            assert [h.score for h in hits] == sorted((h.score for h in hits), reverse=True)
-            cosines = dict(corpus.nearest(query, scopes))
-            assert [h.similarity for h in hits] == [
-                pytest.approx(cosines[h.statement_id], abs=1e-6) if h.statement_id in cosines else None for h in hits
-            ]
-
-    def test_the_weight_is_a_setting(self, corpus: Corpus, app: Connection, boss: Connection) -> None:
-        query = np.ones(8, dtype=np.float32)
-        try:
-            for weight in (0.0, 0.25, 1.0):
-                boss.execute("update graphium_private.settings set value = %s where name = 'lexical_weight'", [weight])
-                hits = search(app, corpus, query_embedding=query, query_text="fox owl", match_count=5)
-                assert {h.statement_id: h.score for h in hits} == pytest.approx(
-                    dict(self.expected(corpus, query, "fox owl", (), weight)[:5]), abs=2e-5
-                )
-        finally:
-            boss.execute("update graphium_private.settings set value = 0.5 where name = 'lexical_weight'")
-
-    def test_complete_when_few_match_either_way(self, new_corpus: Callable[..., Corpus], app: Connection) -> None:
-        corpus = new_corpus(3)
-        with_vector, with_words, with_both = (
-            Row("f", content="moon", embedding=(1, 0, 0)),
-            Row("f", content="sun stone"),
-            Row("f", content="sun", embedding=(0, 1, 0)),
-        )
-        corpus.plant(with_vector, with_words, with_both)
-        hits = search(app, corpus, query_embedding=(1, 0, 0), query_text="sun")
-        assert {h.statement_id for h in hits} == {with_vector.id, with_words.id, with_both.id}
-        assert [h.similarity for h in hits if h.statement_id == with_words.id] == [None]
-        hits = search(app, corpus, query_embedding=(1, 0.5, 0), query_text="sun", min_similarity=0.1)
-        assert {h.statement_id for h in hits} == {with_vector.id, with_both.id}
-        assert [h.statement_id for h in search(app, corpus, query_embedding=(1, 0, 0), query_text="nowhere")] == [
-            with_vector.id,
-            with_both.id,
-        ]
 
 
 def test_very_many_audiences_and_a_word_that_very_many_have(
