@@ -350,6 +350,17 @@ class AsyncGraphium:
         """Like :meth:`set_required_scopes` for several at once: all of them or, when one is not found, none."""
         return await self._run(calls.set_many_required_scopes(kind, ids, required_scopes, cascade))
 
+    async def plan_reclassification(self, sample_count: int = 3) -> list[models.Reclassification]:
+        """What :meth:`reclassify` would change: by rule before and after, how many statements, and some of them."""
+        return await self._run(calls.plan_reclassification(sample_count))
+
+    async def reclassify(self, batch_size: int = 1000, after: UUID | str | None = None) -> models.Reclassified:
+        """Label a batch of what an older rule set labelled by the one that is deployed; what a caller chose stays.
+
+        The next batch: pass `last_id` as `after`, until `statements` is 0. Each batch is a transaction of its own.
+        """
+        return await self._run(calls.reclassify(batch_size, after))
+
     async def cypher(self, query: str, params: Mapping[str, Any] | None = None) -> list[Any]:
         """Read the tenant's graph: `MATCH (f:Family)-[:HAS_GENUS]->(g) WHERE f.name = $name RETURN g`.
 

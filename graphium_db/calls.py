@@ -609,6 +609,28 @@ def set_many_required_scopes(
     )
 
 
+_PLAN_RECLASSIFICATION = _sql("plan_reclassification", _columns(models.Reclassification), sample_count="int")
+
+
+def plan_reclassification(sample_count: int = 3) -> Call[list[models.Reclassification]]:
+    return Call(
+        _PLAN_RECLASSIFICATION,
+        {"sample_count": _integer("sample_count", sample_count)},
+        _rows_as(models.Reclassification),
+    )
+
+
+_RECLASSIFY = _sql("reclassify", _columns(models.Reclassified), batch_size="int", after="uuid")
+
+
+def reclassify(batch_size: int = 1000, after: UUID | str | None = None) -> Call[models.Reclassified]:
+    return Call(
+        _RECLASSIFY,
+        {"batch_size": _integer("batch_size", batch_size), "after": None if after is None else _uuid("after", after)},
+        _first_row_as(models.Reclassified),
+    )
+
+
 _CYPHER = _sql("cypher", query="text", params="jsonb")
 
 

@@ -14,7 +14,7 @@ import json
 import re
 import string
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -31,8 +31,14 @@ LAYER_KINDS = ("preloaded", "on_demand")
 
 # A sentence's kind shows in its first words; the limit bounds the time that a megabyte takes.
 MAX_CHARACTERS = 1000
-# What separates words becomes a space (markup too), a comma or a full stop; apostrophes become one; A-Z become a-z.
-_ASCII_SPACES = '\t\n\v\f\r()[]{}<>*`|~^#"'
+# Code between backticks, and a URL, are a word that no rule knows.
+_NAMES = (("`", "`[^`]*`"), ("://", r"[A-Za-z]+://[^ \t\n\v\f\r]*"))
+# What separates words becomes a space (markup too), a comma or a full stop; what only code has, "="; apostrophes become
+# one; A-Z become a-z.
+_ASCII_SPACES = '\t\n\v\f\r()[]<>*`~^#"'
+_ASCII_CODE, _ASCII_COMMAS = "{}\\", ";|"
+_ASCII_FROM = _ASCII_SPACES + _ASCII_CODE + _ASCII_COMMAS
+_ASCII_TO = " " * len(_ASCII_SPACES) + "=" * len(_ASCII_CODE) + "," * len(_ASCII_COMMAS)
 _UNICODE = {
     " ": "\x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200C))) + "\u2028\u2029\u202f\u205f\u3000\ufeff“”„‟«»",
     ",": "—–―、，；：",
@@ -43,20 +49,24 @@ _UNICODE = {
 _UNICODE_FROM = "".join(_UNICODE.values())
 _UNICODE_TO = "".join(to * len(chars) for to, chars in _UNICODE.items())
 _TABLE = str.maketrans(
-    string.ascii_uppercase + _ASCII_SPACES + _UNICODE_FROM,
-    string.ascii_lowercase + " " * len(_ASCII_SPACES) + _UNICODE_TO,
+    string.ascii_uppercase + _ASCII_FROM + _UNICODE_FROM,
+    string.ascii_lowercase + _ASCII_TO + _UNICODE_TO,
 )
 # Then marks at the end of a word become words: in this order, on the text between two spaces.
 _REPLACEMENTS = (
-    *((";", ","), (":", ","), ("!", "."), ("..", " "), (",", " , "), ("?", " ? "), (". ", " . ")),
+    *((": ", ","), ("=", " = "), ("!", "."), ("..", " "), (",", " , "), ("?", " ? "), (". ", " . ")),
     *((" - ", " , "), (" -", " "), (" _", " "), ("_ ", " "), (" '", " "), ("' ", " ")),
 )
 # What a word that the lexicon does not hold counts as, by the first that fits.
 _ENDINGS = ("ed", "ing", "ly")
 _PSEUDO_WORDS = ("-number", *(f"-{ending}" for ending in _ENDINGS), "-other")
-_PUNCTUATION = (",", ".", "?")
-# Symbols: letters below U+0800, which PostgreSQL's regular expressions look up fastest.
-_ALPHABET = string.ascii_letters + string.digits + "".join(filter(str.isalpha, map(chr, range(0xC0, 0x530))))
+_PUNCTUATION = (",", ".", "?", "=")
+# Symbols: letters below U+0800, which PostgreSQL's regular expressions look up fastest. Capitals stand for rules.
+_ALPHABET = string.ascii_lowercase + string.digits + "".join(filter(str.isalpha, map(chr, range(0xC0, 0x530))))
+_RULE_LETTERS = string.ascii_uppercase
+# Words that most sentences have: a rule that needs one of them is seldom ruled out by it.
+_MOST_COMMON_WORDS = ". , i -other"
+_COMMON_WORDS = "you we it is are am 's have do not a an the to and of in on for with my that -ed -ing -ly -number"
 # One token of a pattern: a class, a macro, a literal word, or an operator.
 _TOKEN = re.compile(
     r"\s*(?:<(?P<negated>!?)(?P<words>[^<>!\s]+)>|\{(?P<macro>[a-z_]+)\}|(?P<literal>[a-z']+(?:-[a-z]+)*)"
@@ -81,7 +91,10 @@ class Classification:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule of rules.toml. `pattern` is written in words, `regex` in symbols."""
+    """One rule of rules.toml. `pattern` is written in words, `regex` in symbols.
+
+    Whatever it matches has one of the symbols `keys`; empty: there may be none that it needs.
+    """
 
     id: str
     memory_type: str
@@ -89,6 +102,7 @@ class Rule:
     why: str
     pattern: str
     regex: str
+    keys: frozenset[str]
     match: tuple[str, ...]
     no_match: tuple[str, ...]
 
@@ -121,7 +135,12 @@ def classify(text: str) -> Classification:
     """The kind of memory that a sentence is: the same answer as SQL's `graphium.classify`, for every text."""
     rules, regexes = _installed()
     symbols = rules.spell(text)
-    rule = next(rule for rule, regex in zip(rules.rules, regexes, strict=True) if regex.search(symbols))
+    present = frozenset(symbols)
+    rule = next(
+        rule
+        for rule, regex in zip(rules.rules, regexes, strict=True)
+        if not (rule.keys and rule.keys.isdisjoint(present)) and regex.search(symbols)
+    )
     return Classification(rule.memory_type, rule.layer_kind, rule.id)
 
 
@@ -137,7 +156,11 @@ def _installed() -> tuple[RuleSet, tuple[re.Pattern[str], ...]]:
 
 
 def _normalised(text: str) -> str:
-    text = f" {text[:MAX_CHARACTERS].translate(_TABLE)} "
+    text = text[:MAX_CHARACTERS]
+    for sign, name in _NAMES:
+        if sign in text:
+            text = re.sub(name, " x ", text)
+    text = f" {text.translate(_TABLE)} "
     for old, new in _REPLACEMENTS:
         text = text.replace(old, new)
     return text
@@ -177,10 +200,20 @@ def load(data: dict[str, Any]) -> RuleSet:
     def regex(tokens: list[tuple[str, str]]) -> str:
         return "".join(_bracket({lexicon[word] for word in atoms[a]}, text) if a else text for a, text in tokens)
 
+    weights: dict[str, int] = {}
+    common, most_common = _COMMON_WORDS.split(), _MOST_COMMON_WORDS.split()
+    for word in words:
+        weight = 1000 if word in most_common else 100 if word in common else 1
+        weights[lexicon[word]] = weights.get(lexicon[word], 0) + weight
+
+    def symbols_of(atom: str) -> frozenset[str]:
+        return frozenset(lexicon[word] for word in atoms[atom])
+
     rules = tuple(
         Rule(
             **{key: rule[key] for key in ("id", "memory_type", "layer_kind", "why", "pattern")},
             regex=regex(patterns[rule["id"]]),
+            keys=_keys(iter(patterns[rule["id"]]), symbols_of, weights),
             match=tuple(rule["match"]),
             no_match=tuple(rule["no_match"]),
         )
@@ -225,6 +258,39 @@ def _with_choices(tokens: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return found
 
 
+def _keys(
+    tokens: Iterator[tuple[str, str]], symbols_of: Callable[[str], frozenset[str]], weights: dict[str, int]
+) -> frozenset[str]:
+    """Of a pattern, or a group up to its bracket: symbols one of which is in all that it matches (empty: no such set).
+
+    Of what a branch needs one after the other, the rarest; of branches, all together.
+    """
+    branches: list[frozenset[str]] = []
+    needed: list[frozenset[str]] = [frozenset()]  # by this branch
+    for atom, text in tokens:
+        if text in ("|", ")"):
+            branches.append(_rarest(needed, weights))
+            needed = [frozenset()]
+            if text == ")":
+                break
+        elif atom:
+            needed.append(frozenset() if text else symbols_of(atom))
+        elif text in ("(?:", "(?!"):
+            group = _keys(tokens, symbols_of, weights)
+            needed.append(group if text == "(?:" else frozenset())
+        elif text in ("?", "*") or text.startswith("{0"):
+            needed[-1] = frozenset()
+        elif text in (".", "^", "$"):
+            needed.append(frozenset())  # "." may be what a "*" is of
+    else:
+        branches.append(_rarest(needed, weights))
+    return frozenset().union(*branches) if all(branches) else frozenset()
+
+
+def _rarest(keys: list[frozenset[str]], weights: dict[str, int]) -> frozenset[str]:
+    return min(filter(None, keys), key=lambda key: sum(weights[symbol] for symbol in key), default=frozenset())
+
+
 def _members(atom: str, classes: dict[str, set[str]]) -> set[str]:
     if "|" in atom:
         return set().union(*(_members(choice, classes) for choice in atom.split("|")))
@@ -246,18 +312,30 @@ def _bracket(symbols: set[str], negation: str) -> str:
 def render_sql() -> str:
     """The SQL that creates `graphium_private._classify_by_rules(content)` from the rules of this installation."""
     rules = rule_set()
-    lexicon = json.dumps(rules.lexicon, ensure_ascii=False, separators=(",", ":"))
-    spaces = "[" + re.sub(r"([\]\[^-])", r"\\\1", _ASCII_SPACES) + "]"
+    letters = {rule.id: letter for rule, letter in zip(rules.rules, _RULE_LETTERS, strict=False) if rule.keys}
+    marks = {
+        s: "".join(letters[r.id] for r in rules.rules if s in r.keys) for s in set("".join(rules.lexicon.values()))
+    }
+    spelled = {word: "".join(s + marks[s] for s in symbols) for word, symbols in rules.lexicon.items()}
+    lexicon = json.dumps(spelled, ensure_ascii=False, separators=(",", ":"))
+    names = "\n".join(
+        f"  if strpos(v_text, {_literal(sign)}) > 0 then\n"
+        f"    v_text := regexp_replace(v_text, {_literal(name)} collate \"C\", ' x ', 'g');\n  end if;"
+        for sign, name in _NAMES
+    )
+    of_these = "[" + re.sub(r"([]^\\])", r"\\\1", _ASCII_FROM) + "]"
     replaced = "v_text"
     for old, new in _REPLACEMENTS:
         replaced = f"replace({replaced}, {_literal(old)}, {_literal(new)})"
     endings = "\n".join(
-        f"          when right(v_word, {len(ending)}) = '{ending}' then {_literal(rules.lexicon[f'-{ending}'])}"
+        f"          when right(v_word, {len(ending)}) = '{ending}' then {_literal(spelled[f'-{ending}'])}"
         for ending in _ENDINGS
     )
     answers = [f"'{{{rule.memory_type},{rule.layer_kind},{rule.id}}}'" for rule in rules.rules]
+    ruled_out = {rule.id: f"strpos(v_spelled, '{letters[rule.id]}') > 0 and " for rule in rules.rules if rule.keys}
     cases = "\n".join(
-        f"    when v_symbols ~ {_literal(rule.regex)} collate pg_catalog.pg_c_utf8 then {answer}"
+        f"    when {ruled_out.get(rule.id, '')}v_symbols ~ {_literal(rule.regex)} collate pg_catalog.pg_c_utf8"
+        f" then {answer}"
         for rule, answer in zip(rules.rules[:-1], answers, strict=False)
     )
     return f"""\
@@ -273,22 +351,28 @@ declare
   c_lexicon constant jsonb := {_literal(lexicon)}::jsonb;
   v_text text := lower(left(content, {MAX_CHARACTERS}) collate "C");
   v_word text;
-  v_symbols text := '';
+  v_spelled text := '';
+  v_symbols text;
   v_answer text[];
 begin
+{names}
   if octet_length(v_text) > length(v_text) then
     v_text := translate(v_text, {_literal(_UNICODE_FROM)}, {_literal(_UNICODE_TO)});
   end if;
-  v_text := ' ' || regexp_replace(v_text, {_literal(spaces)}, ' ', 'g') || ' ';
+  if v_text ~ {_literal(of_these)} collate pg_catalog.pg_c_utf8 then
+    v_text := translate(v_text, {_literal(_ASCII_FROM)}, {_literal(_ASCII_TO)});
+  end if;
+  v_text := ' ' || v_text || ' ';
   foreach v_word in array string_to_array({replaced}, ' ') loop
-    v_symbols := v_symbols || coalesce(
+    v_spelled := v_spelled || coalesce(
       c_lexicon ->> v_word,
-      case when right(v_word, 2) = '''s' then coalesce(c_lexicon ->> left(v_word, -2), {_literal(rules.lexicon["-other"])}) || {_literal(rules.lexicon["'s"])}
-          when ascii(v_word) between 48 and 57 then {_literal(rules.lexicon["-number"])}
+      case when right(v_word, 2) = '''s' then coalesce(c_lexicon ->> left(v_word, -2), {_literal(spelled["-other"])}) || {_literal(spelled["'s"])}
+          when ascii(v_word) between 48 and 57 then {_literal(spelled["-number"])}
 {endings}
-          else {_literal(rules.lexicon["-other"])}
+          else {_literal(spelled["-other"])}
       end);
   end loop;
+  v_symbols := translate(v_spelled, '{"".join(letters.values())}', '');
   v_answer := case
 {cases}
     else {answers[-1]}
@@ -301,6 +385,12 @@ $classify_by_rules$;
 comment on function graphium_private._classify_by_rules(text) is
   'Type, layer and deciding rule of a sentence, by version {rules.version} of the classification rules.';
 revoke all on function graphium_private._classify_by_rules(text) from public;
+
+create or replace function graphium_private._rules_version() returns int
+  language sql immutable parallel safe security invoker
+  return {rules.version};
+comment on function graphium_private._rules_version() is 'Version of the classification rules that are deployed.';
+revoke all on function graphium_private._rules_version() from public;
 """  # noqa: E501
 
 

@@ -133,6 +133,34 @@ class RecalledStatement:
 
 
 @dataclass(frozen=True, slots=True)
+class Reclassification:
+    """A change that a newer rule set makes of statements that an older one labelled, and how many have it.
+
+    `rule_before` and `version_before` are None for what no rule labelled.
+    """
+
+    rule_before: str | None
+    version_before: int | None
+    memory_type_before: MemoryType
+    layer_kind_before: LayerKind
+    rule_after: str
+    version_after: int
+    memory_type_after: MemoryType
+    layer_kind_after: LayerKind
+    statements: int
+    samples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reclassified:
+    """A batch: statements looked at, how many of them got other labels, the id of the last (None: none was left)."""
+
+    statements: int
+    changed: int
+    last_id: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
 class WakeUpStatement:
     """One row of `wake_up_context`, most useful first. `tokens` = characters / 4, rounded up."""
 

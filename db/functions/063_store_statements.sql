@@ -5,10 +5,11 @@ create or replace function graphium_private._insert_statements(p_tenant_id uuid,
   language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp
 as $insert_statements$
 begin
-  insert into graphium.kg_statements (tenant_id, id, family_id, genus_id, specimen_id, content, memory_type, layer_kind, rule, required_scopes,
-                                      exact_only, occurred_at, source, position, metadata)
-  select p_tenant_id, n.id, n.family_id, n.genus_id, n.specimen_id, n.content, n.memory_type, n.layer_kind, n.rule, n.required_scopes,
-         n.exact_only, n.occurred_at, n.source, n.position, n.metadata
+  insert into graphium.kg_statements (tenant_id, id, family_id, genus_id, specimen_id, content, memory_type, layer_kind, rule, rules_version,
+                                      is_type_chosen, is_layer_chosen, required_scopes, exact_only, occurred_at, source, position, metadata)
+  select p_tenant_id, n.id, n.family_id, n.genus_id, n.specimen_id, n.content, n.memory_type, n.layer_kind, n.rule,
+         case when n.rule is not null then graphium_private._rules_version() end,
+         n.own_memory_type is not null, n.own_layer_kind is not null, n.required_scopes, n.exact_only, n.occurred_at, n.source, n.position, n.metadata
     from unnest(p_new) as n
    where n.is_new;
   insert into graphium.kg_embeddings (tenant_id, statement_id, family_id, genus_id, specimen_id, memory_type, layer_kind, required_scopes, happened_at, embedding)
@@ -31,7 +32,10 @@ begin
   update graphium.kg_statements s
      set access_count = s.access_count + m.folds, last_accessed_at = now(),
          memory_type = coalesce(m.own_memory_type, s.memory_type), layer_kind = coalesce(m.own_layer_kind, s.layer_kind),
-         rule = case when m.own_memory_type is null or m.own_layer_kind is null then s.rule end
+         is_type_chosen = s.is_type_chosen or m.own_memory_type is not null,
+         is_layer_chosen = s.is_layer_chosen or m.own_layer_kind is not null,
+         (rule, rules_version) = (select s.rule, s.rules_version -- of no use once both labels are chosen
+                                   where not ((s.is_type_chosen or m.own_memory_type is not null) and (s.is_layer_chosen or m.own_layer_kind is not null)))
     from (select n.id, count(*) as folds,
                  (array_agg(n.own_memory_type order by n.ordinal desc) filter (where n.own_memory_type is not null))[1] as own_memory_type,
                  (array_agg(n.own_layer_kind order by n.ordinal desc) filter (where n.own_layer_kind is not null))[1] as own_layer_kind

@@ -111,6 +111,7 @@ for _command in (
     memory.tree,
     memory.cypher,
     memory.classify,
+    memory.reclassify,
     admin.maintain,
     records.export,
     records.import_,

@@ -420,6 +420,56 @@ def classify(texts: tuple[str, ...], as_json: bool) -> None:
         )
 
 
+@click.command(
+    short_help="Label again what an older rule set labelled.",
+    epilog=examples("graphium reclassify --plan\ngraphium reclassify --apply"),
+)
+@click.option("--plan", "plan", is_flag=True, help="Say what would change, by rule, and change nothing.")
+@click.option("--apply", "apply", is_flag=True, help="Do it, batch by batch.")
+@click.option(
+    "--batch-size", type=click.IntRange(1, 100_000), default=1000, show_default=True, help="Of a transaction."
+)
+@click.option(
+    "--samples", type=click.IntRange(0, 100), default=3, show_default=True, help="With --plan: of each change."
+)
+@caller_options
+def reclassify(session: Session, plan: bool, apply: bool, batch_size: int, samples: int, as_json: bool) -> None:
+    """Label again, by the rules that are deployed, what you see and older rules labelled.
+
+    Labels that a caller chose stay as they are (so do those of `import`, which brings them). Interrupted, it goes on
+    where it ended.
+    """
+    if plan == apply:
+        raise click.UsageError("Give --plan or --apply, one of them.")
+    with session.memory() as memory:
+        if plan:
+            changes = memory.plan_reclassification(samples)
+            if as_json:
+                print_json(changes)
+                return
+            for c in changes:
+                before = f"{c.rule_before or 'no rule'} ({c.memory_type_before}, {c.layer_kind_before})"
+                done(f"{c.statements}: {before} → {c.rule_after} ({c.memory_type_after}, {c.layer_kind_after})")
+                for sample in c.samples:
+                    done(f"    {sample}")
+            relabelled = sum(
+                c.statements
+                for c in changes
+                if (c.memory_type_before, c.layer_kind_before) != (c.memory_type_after, c.layer_kind_after)
+            )
+            done(f"{relabelled} would get other labels")
+            return
+        statements = changed = 0
+        batch = memory.reclassify(batch_size)
+        while batch.statements:
+            statements, changed = statements + batch.statements, changed + batch.changed
+            batch = memory.reclassify(batch_size, batch.last_id)
+    if as_json:
+        print_json({"statements": statements, "changed": changed})
+    else:
+        done(f"{changed} of {statements} got other labels")
+
+
 def _fields(result: Any) -> dict[str, Any]:
     return {"memory_type": result.memory_type, "layer_kind": result.layer_kind, "rule": result.rule}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import time
@@ -9,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from benchmarks.classification import Score, is_looked_at, is_wrong
 from graphium_db import classify
 from graphium_db.classification import Rule, load, rule_set
 
@@ -72,8 +76,343 @@ def test_hard_cases(text: str, memory_type: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "memory_type", "layer_kind"),
+    [
+        ("PostgreSQL uses MVCC.", "fact", "on_demand"),
+        ("I hate cilantro.", "preference", "preloaded"),
+        ("The game is over because of the rain.", "fact", "on_demand"),
+        ("I want error messages explained.", "preference", "preloaded"),
+        ("If we decided to move, we would need a bigger van.", "fact", "on_demand"),
+        ("If I had chosen law, I would be rich now.", "fact", "on_demand"),
+        ("She said I should rest.", "advice", "on_demand"),
+        ("My doctor told me to drink more water.", "advice", "on_demand"),
+        ("He suggested moving the backup to another region.", "advice", "on_demand"),
+        ("The vet says we ought to keep her indoors.", "advice", "on_demand"),
+        ("Mum advised me not to sign the contract.", "advice", "on_demand"),
+        ("She said she would come on Monday.", "fact", "on_demand"),
+        ("He said he sold the car yesterday.", "event", "on_demand"),
+        ("She told me she loves jazz.", "preference", "preloaded"),
+        ("They said they decided to cancel the trip.", "decision", "on_demand"),
+        ("We haven't chosen a database yet.", "fact", "on_demand"),
+        ("We might decide later.", "fact", "on_demand"),
+        ("Who decided this?", "fact", "on_demand"),
+        ("Should we move to Postgres?", "fact", "on_demand"),
+        ("Would you like some tea?", "fact", "on_demand"),
+        ("Is it true that she hates dogs?", "fact", "on_demand"),
+        ("I wonder whether we should move.", "fact", "on_demand"),
+        ("It was decided that the office closes at five.", "decision", "on_demand"),
+        ("The team chose Postgres over MySQL.", "decision", "on_demand"),
+        ("Ada decided to leave the company.", "decision", "on_demand"),
+        ("After a long debate, the board agreed on the new logo.", "decision", "on_demand"),
+        ("We are switching to Kubernetes next quarter.", "decision", "on_demand"),
+        ("We'll use Postgres, not MySQL.", "decision", "on_demand"),
+        ("I've made up my mind: no more coffee.", "decision", "on_demand"),
+        ("We opted for the cheaper plan.", "decision", "on_demand"),
+        ("Let's go with the blue one.", "decision", "on_demand"),
+        ("Let's use tabs.", "decision", "on_demand"),
+        ("The board approved the budget.", "event", "on_demand"),
+        ("The decision was postponed.", "event", "on_demand"),
+        ("The decision tree has twelve leaves.", "fact", "on_demand"),
+        ("Decision trees overfit easily.", "fact", "on_demand"),
+        ("The preferred stock pays four percent.", "fact", "on_demand"),
+        ("The error message says that the plan is invalid.", "fact", "on_demand"),
+        ("Like most birds, the wren builds a nest.", "fact", "on_demand"),
+        ("It looks like rain.", "fact", "on_demand"),
+        ("He runs like the wind.", "fact", "on_demand"),
+        ("The like button is broken.", "fact", "on_demand"),
+        ("The love of money is the root of evil.", "fact", "on_demand"),
+        ("The hate speech policy applies to all users.", "fact", "on_demand"),
+        ("The advice column appears on Sundays.", "fact", "on_demand"),
+        ("The deadline is October 15th.", "fact", "on_demand"),
+        ("Alice paid Bob.", "event", "on_demand"),
+        ("Bob paid Alice on Friday.", "event", "on_demand"),
+        ("The server crashed last night.", "event", "on_demand"),
+        ("We launched the site on 3 March.", "event", "on_demand"),
+        ("My grandmother died in 2015.", "event", "on_demand"),
+        ("The meeting was cancelled.", "event", "on_demand"),
+        ("I ran my first marathon on Sunday.", "event", "on_demand"),
+        ("They got married in June.", "event", "on_demand"),
+        ("Our flight was delayed by three hours.", "event", "on_demand"),
+        ("I was born in 1985.", "event", "on_demand"),
+        ("She gave birth to a girl on Tuesday.", "event", "on_demand"),
+        ("The kids broke the window.", "event", "on_demand"),
+        ("The kids go to school in Leeds.", "fact", "on_demand"),
+        ("Water boils at 100 degrees.", "fact", "on_demand"),
+        ("The API returns JSON.", "fact", "on_demand"),
+        ("Our office is in Riga.", "fact", "on_demand"),
+        ("Tomasz lives in Gdansk.", "fact", "on_demand"),
+        ("Ada is a surgeon.", "fact", "on_demand"),
+        ("I am a surgeon.", "fact", "preloaded"),
+        ("I'm 34 years old.", "fact", "preloaded"),
+        ("I work at a bakery.", "fact", "preloaded"),
+        ("I live in Oslo with two cats.", "fact", "preloaded"),
+        ("I'm allergic to peanuts.", "fact", "preloaded"),
+        ("My name is Noor.", "fact", "preloaded"),
+        ("I have three children.", "fact", "preloaded"),
+        ("My wife is a nurse.", "fact", "preloaded"),
+        ("I speak Polish and Dutch.", "fact", "preloaded"),
+        ("I'm from Brazil.", "fact", "preloaded"),
+        ("I was raised in a small village.", "fact", "preloaded"),
+        ("I'm left-handed.", "fact", "preloaded"),
+        ("My birthday is on May 4th.", "fact", "preloaded"),
+        ("I'm a vegetarian.", "fact", "preloaded"),
+        ("I don't eat meat.", "preference", "preloaded"),
+        ("I no longer eat meat.", "preference", "preloaded"),
+        ("I prefer tea to coffee.", "preference", "preloaded"),
+        ("I never drink alcohol.", "preference", "preloaded"),
+        ("I can't stand loud music.", "preference", "preloaded"),
+        ("I usually read before bed.", "preference", "preloaded"),
+        ("My favourite colour is green.", "preference", "preloaded"),
+        ("Ada prefers written feedback.", "preference", "preloaded"),
+        ("Tomasz hates long meetings.", "preference", "preloaded"),
+        ("Tomasz doesn't like long meetings.", "preference", "preloaded"),
+        ("I'm not a fan of horror films.", "preference", "preloaded"),
+        ("We love hiking.", "preference", "preloaded"),
+        ("I really enjoy gardening.", "preference", "preloaded"),
+        ("I'd rather have short answers.", "preference", "preloaded"),
+        ("I want short answers.", "preference", "preloaded"),
+        ("I like my coffee black.", "preference", "preloaded"),
+        ("I always sit by the window.", "preference", "preloaded"),
+        ("I dislike being interrupted.", "preference", "preloaded"),
+        ("I loved the concert.", "preference", "on_demand"),
+        ("I didn't like the film.", "preference", "on_demand"),
+        ("I would prefer the window seat.", "preference", "on_demand"),
+        ("Always answer in Spanish.", "advice", "preloaded"),
+        ("Never share my address.", "advice", "preloaded"),
+        ("From now on, reply in French.", "advice", "preloaded"),
+        ("Use metric units when you talk to me.", "advice", "preloaded"),
+        ("Don't ever call me before nine.", "advice", "preloaded"),
+        ("Don't give up.", "advice", "on_demand"),
+        ("You should see a doctor.", "advice", "on_demand"),
+        ("You shouldn't drink that.", "advice", "on_demand"),
+        ("You'd better leave now.", "advice", "on_demand"),
+        ("Try restarting the router.", "advice", "on_demand"),
+        ("Make sure to back up first.", "advice", "on_demand"),
+        ("It's best to book early.", "advice", "on_demand"),
+        ("I recommend the ramen.", "advice", "on_demand"),
+        ("I'd suggest a lighter bike.", "advice", "on_demand"),
+        ("Consider adding an index on the foreign key.", "advice", "on_demand"),
+        ("Avoid long transactions.", "advice", "on_demand"),
+        ("Never run migrations on Fridays.", "advice", "on_demand"),
+        ("If it rains, take the bus.", "advice", "on_demand"),
+        ("Before you deploy, run the tests.", "advice", "on_demand"),
+        ("One should never swim alone.", "advice", "on_demand"),
+        ("You might want to check the oil.", "advice", "on_demand"),
+        ("Why don't you ask her?", "advice", "on_demand"),
+        ("Have you tried turning it off and on again?", "advice", "on_demand"),
+        ("If I were you, I would apologise.", "advice", "on_demand"),
+        ("I learned that the cache was stale.", "discovery", "on_demand"),
+        ("We discovered a leak in the pool.", "discovery", "on_demand"),
+        ("Turns out the shop closes at noon.", "discovery", "on_demand"),
+        ("I realised I was wrong.", "discovery", "on_demand"),
+        ("It taught me patience.", "discovery", "on_demand"),
+        ("I found out that he is married.", "discovery", "on_demand"),
+        ("The tests showed that the index was not used.", "discovery", "on_demand"),
+        ("I now understand why it failed.", "discovery", "on_demand"),
+        ("We figured out the cause of the crash.", "discovery", "on_demand"),
+        ("It dawned on me that I had forgotten the keys.", "discovery", "on_demand"),
+        ("I noticed that she was limping.", "discovery", "on_demand"),
+        ("I didn't know that whales sleep.", "discovery", "on_demand"),
+        ("I don't know yet.", "fact", "on_demand"),
+        ("I'm learning Spanish.", "fact", "on_demand"),
+        ("I plan to retire next year.", "decision", "on_demand"),
+        ("I'm going to quit my job.", "decision", "on_demand"),
+        ("I'll call her tomorrow.", "decision", "on_demand"),
+        ("We intend to hire two engineers.", "decision", "on_demand"),
+        ("I won't go there again.", "decision", "on_demand"),
+        ("I've decided not to apply.", "decision", "on_demand"),
+        ("I am thinking about moving to Lisbon.", "decision", "on_demand"),
+        ("It will rain tomorrow.", "fact", "on_demand"),
+        ("The train will be late.", "fact", "on_demand"),
+        ("I would have called you.", "fact", "on_demand"),
+        ("I should have brought an umbrella.", "fact", "on_demand"),
+        ("I can swim.", "fact", "on_demand"),
+        ("I must be dreaming.", "fact", "on_demand"),
+        ("That must be hard.", "fact", "on_demand"),
+        ("Nobody decided anything.", "fact", "on_demand"),
+        ("Nobody likes him.", "fact", "on_demand"),
+        ("I did not decide that.", "fact", "on_demand"),
+        ("We never agreed to this.", "fact", "on_demand"),
+        ("I have not made up my mind.", "fact", "on_demand"),
+        ("We were going to move, but we stayed.", "fact", "on_demand"),
+        ("**bold** and *stars*", "fact", "on_demand"),
+        ("# Decisions", "fact", "on_demand"),
+        ("## What I learned", "fact", "on_demand"),
+        ("- [ ] decide", "fact", "on_demand"),
+        ("| preference | advice | decision |", "fact", "on_demand"),
+        ("https://example.com/you-should/decide?i=love", "fact", "on_demand"),
+        ("See https://example.com/i-love-tea for details", "fact", "on_demand"),
+        ('`git commit -m "decided"`', "fact", "on_demand"),
+        ("git push origin main", "fact", "on_demand"),
+        ("SELECT * FROM decisions WHERE advice = 'should';", "fact", "on_demand"),
+        ("def should_retry(x): return x.decided", "fact", "on_demand"),
+        ("if (user.likes(x)) { decide(); }", "fact", "on_demand"),
+        ("import numpy as np", "fact", "on_demand"),
+        ("const preferred = await getPreferred();", "fact", "on_demand"),
+        ("return a < b", "fact", "on_demand"),
+        ("2026-11-30T10:00:00Z INFO decided to retry", "fact", "on_demand"),
+        ("[2026-11-30 10:00:00] WARN  you should upgrade", "fact", "on_demand"),
+        ("ERROR: I think you should not see this", "fact", "on_demand"),
+        ("Nov 30 10:00:00 host sshd[1]: Accepted password for root", "fact", "on_demand"),
+        ('127.0.0.1 - - [30/Nov/2026] "GET /love HTTP/1.1" 200', "fact", "on_demand"),
+        ('{"decision": "approved", "like": true}', "fact", "on_demand"),
+        ('<div class="like">love</div>', "fact", "on_demand"),
+        ("x = prefer + should", "fact", "on_demand"),
+        ("Traceback (most recent call last):", "fact", "on_demand"),
+        ('  File "decide.py", line 3, in choose', "fact", "on_demand"),
+        ("docker run --rm postgres", "fact", "on_demand"),
+        ("npm install i-love-tea", "fact", "on_demand"),
+        ("> I hate cilantro.", "preference", "preloaded"),
+        ('"I hate cilantro."', "preference", "preloaded"),
+        ("- I hate cilantro", "preference", "preloaded"),
+        ("1. I hate cilantro", "preference", "preloaded"),
+        ("* I prefer tea.", "preference", "preloaded"),
+        ("**We decided to move.**", "decision", "on_demand"),
+        ("| we decided to move |", "decision", "on_demand"),
+        ("Please keep your answers short.", "advice", "preloaded"),
+        ("We decided to set work_mem = 64MB.", "decision", "on_demand"),
+        ("See https://example.com/#we-decided|i~should", "fact", "on_demand"),
+        ("I love `git rebase`.", "preference", "preloaded"),
+        ("Run `we decided to move` first", "advice", "on_demand"),
+        ("| start | stop |", "fact", "on_demand"),
+    ],
+)
+def test_sentences_of_every_kind(text: str, memory_type: str, layer_kind: str) -> None:
+    found = classify(text)
+    assert (found.memory_type, found.layer_kind) == (memory_type, layer_kind)
+
+
+@pytest.mark.parametrize(
     "text",
     [
+        "I ragazzi hanno deciso di partire.",
+        "I gatti sono belli e i cani no.",
+        "I am nur ein Wort, sagte er.",
+        "Wir will das nicht.",
+        "Er will nicht gehen.",
+        "Was will er?",
+        "Die Katze war alt.",
+        "Man must do what?",
+        "Ze gaat me helpen.",
+        "We gaan naar huis.",
+        "We moeten morgen werken.",
+        "We hate dat.",
+        "We zijn gisteren verhuisd naar Utrecht.",
+        "Hij is dol op me.",
+        "I går køpte vi en bil.",
+        "I dag er det varmt.",
+        "I morgen skal vi rejse til Norge.",
+        "I natt har det snöat i hela landet.",
+        "I fjor var jeg i Paris.",
+        "Vi had en god tid.",
+        "Ek hou van tee.",
+        "Ek is moeg.",
+        "My pa is 'n boer.",
+        "My ma het gister brood gekoop.",
+        "Ons het besluit om te trek.",
+        "I poszedłem do domu.",
+        "I tak zrobimy, bo lubię herbatę.",
+        "I onda smo odlučili da idemo.",
+        "I já mám rád čaj.",
+        "A my jsme se rozhodli.",
+        "My jesteśmy z Polski.",
+        "My lubimy kawę.",
+        "Am decis să plec mâine.",
+        "Am fost ieri la piață.",
+        "Am o soră și doi frați.",
+        "Me encanta el té.",
+        "No me gusta el café.",
+        "Me he decidido por el azul.",
+        "On a décidé de partir.",
+        "On was dom.",
+        "Do you té?",
+        "Die will ich nicht.",
+        "Had ik maar.",
+        "Was ik maar thuis.",
+        "Is dit so?",
+        "Is e do bheatha.",
+        "So bin ich eben.",
+        "So war das gestern.",
+        "Also gut, dann gehen wir.",
+        "Also haben wir entschieden.",
+        "Never mind, sagte sie.",
+        "Dan was er nog iets.",
+        "Let wel, dit is belangrijk.",
+        "To jest dobre.",
+        "To be ili ne biti.",
+        "Plan je jasan.",
+        "Use sempre o capacete.",
+        "Visite a nossa loja.",
+        "Note que o prazo acabou.",
+        "Change de voie.",
+        "Respire fundo.",
+        "Come sempre, ho dormito male.",
+        "Come stai oggi?",
+        "Come ti chiami?",
+        "Send mir das bitte.",
+        "Start jetzt!",
+        "Stop ved lyset.",
+        "Ring mig i morgon.",
+        "Ring meg i kveld.",
+        "Ta det lugnt.",
+        "Be careful nie znam.",
+        "Tell mir nix.",
+        "Leave moi tranquille.",
+        "Find ich gut.",
+        "Finde ich schön.",
+        "Hang on? nein",
+        "Wear ist Deutsch für wer.",
+        "Add meg hozzá.",
+        "Give mij dat.",
+        "Want dat is waar.",
+        "Want ik hou van thee.",
+        "Must be? no sé.",
+        "Man kann nicht alles haben.",
+        "Fast alle waren da.",
+        "Just nu bor jag i Lund.",
+        "Just det, vi bestämde oss.",
+        "Kan du hjälpa me?",
+        "Ho deciso ieri di venderla.",
+        "It is kalt? hát nem.",
+        "Sore wa ii desu ne.",
+        "Watashi wa sushi ga suki desu.",
+        "Hindi ko alam.",
+        "Ako ay pagod na.",
+        "At pumunta kami sa bayan.",
+        "Saya suka teh.",
+        "Saya dan we pergi.",
+        "Dia is baik.",
+        "Mo nifẹ tii.",
+        "Ninapenda chai.",
+        "Nous love Paris.",
+        "Je like cette page.",
+        "Me likes? nö",
+        "Il like vient de loin.",
+        "Je suis allé au week-end.",
+        "J'ai like ta photo.",
+        "Gracias por todo, you know.",
+        "Ben geldim.",
+        "Her gün çay içerim.",
+        "Her şey yolunda.",
+        "Her yıl tatile gideriz.",
+        "On yaşındayım.",
+        "On gün önce geldim.",
+        "Bin her zaman.",
+        "Has olan budur.",
+        "Her er min bil.",
+        "Her bor jeg.",
+        "Han had ikke tid.",
+        "For et år siden var jeg i Oslo.",
+        "For a semana toda.",
+        "As meninas gostam de chá.",
+        "As always, não.",
+        "In diesem Jahr war ich krank.",
+        "In april gaan we op reis.",
+        "In maart was het koud.",
+        "In 2019 zijn we verhuisd.",
+        "In 2010 was hij student.",
+        "En we had een feest.",
+        "Then was er licht.",
         "Ich habe gestern einen Kuchen gebacken und will ihn essen.",
         "Was ist das?",
         "Me gusta mucho el café por la mañana.",
@@ -109,7 +448,30 @@ def test_spelling_does_not_matter(one: str, other: str) -> None:
     assert classify(one) == classify(other)
 
 
-@pytest.mark.parametrize("unit", ["a", " ", "i ", "so ", "I really ", "not ", "if you ", "a, ", ".", "'", "very ", "é"])
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a",
+        " ",
+        "i ",
+        "so ",
+        "I really ",
+        "not ",
+        "if you ",
+        "a, ",
+        ".",
+        "'",
+        "very ",
+        "é",
+        "`",
+        "://",
+        "a://",
+        "=",
+        "a=",
+        "'s ",
+        "i decided ",
+    ],
+)
 def test_long_lines_are_fast(unit: str) -> None:
     line = unit * (100_000 // len(unit))
     classify(line)
@@ -182,14 +544,82 @@ def test_a_bad_rule_file_is_refused(rules: dict[str, Any], message: str) -> None
         load(rules)
 
 
-LABELLED = Path(__file__).resolve().parents[3] / "shared" / "data" / "classify_dev.jsonl"
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+LABELLED = DATA / "classify_dev.jsonl"
 
 
 @pytest.mark.skipif(not LABELLED.exists(), reason="measuring data is not here: ../shared/data/classify_dev.jsonl")
 def test_labelled_sentences() -> None:
     rows = [json.loads(line) for line in LABELLED.read_text("utf-8").splitlines()]
-    found = [(row, classify(row["text"])) for row in rows]
-    types = sum(c.memory_type in (row["memory_type"], *row.get("alt", ())) for row, c in found)
-    layers = sum(c.layer_kind in (row["layer_kind"], row.get("layer_alt")) for row, c in found)
-    assert types / len(rows) >= 0.88
-    assert layers / len(rows) >= 0.92
+    score = Score(rows)
+    assert score.accuracy >= 0.88
+    assert score.macro_f1 >= 0.85
+    assert min(score.f1.values()) >= 0.75
+    assert score.layer >= 0.92
+    looked_at = Score([row for row in rows if is_looked_at(row["text"])])
+    unread = Score([row for row in rows if not is_looked_at(row["text"])])
+    assert unread.accuracy >= looked_at.accuracy - 0.08
+    assert unread.layer >= looked_at.layer - 0.08
+
+
+def test_the_score() -> None:
+    rows = [
+        {"text": "I love tea.", "memory_type": "preference", "layer_kind": "on_demand", "layer_alt": "preloaded"},
+        {"text": "We decided to move.", "memory_type": "event", "alt": ["decision"], "layer_kind": "preloaded"},
+        {"text": "PostgreSQL uses MVCC.", "memory_type": "event", "layer_kind": "on_demand"},
+        {"text": "The sea is blue.", "memory_type": "fact", "layer_kind": "on_demand"},
+    ]
+    score = Score(rows)
+    assert (score.accuracy, score.layer) == (3 / 4, 3 / 4)
+    assert score.f1 == {
+        "fact": 2 / 3, "event": 0, "discovery": 1, "preference": 1, "advice": 1, "decision": 1,
+    }  # fmt: skip
+    assert [row["text"] for row in rows if is_wrong(row)] == ["We decided to move.", "PostgreSQL uses MVCC."]
+
+
+def test_a_rule_set_that_was_released_has_its_version_for_itself() -> None:
+    """Statements keep the version: reclassify() looks at those of others. So whoever changes a rule raises it.
+
+    Here stands what the newest version compiles to: a new line for a new version, none for what was deployed anywhere.
+    """
+    rules = rule_set()
+    compiled = json.dumps([rules.lexicon, [(r.id, r.memory_type, r.layer_kind, r.regex) for r in rules.rules]])
+    assert (rules.version, hashlib.sha256(compiled.encode()).hexdigest()[:16]) == (2, "f2b2e9ae9620c080")
+
+
+def test_ids_begin_with_the_type() -> None:
+    for rule in RULES:
+        assert rule.id.split(".")[0] == rule.memory_type
+
+
+@pytest.mark.parametrize(
+    ("pattern", "needed"),
+    [
+        ("i am", ["i", "am"]),  # one of them
+        ("i (am | was) here", ["here", "i"]),
+        ("(a | b)* c", ["c"]),
+        ("a? .{0,2} b{1,2}", ["b"]),
+        ("a | .", None),
+        ("(?! a) b", ["b"]),
+        ("(a c | b d?) | c", ["a", "b", "c"]),
+        ("^ $", None),
+        ("<!who> (c | .)", None),
+    ],
+)
+def test_what_a_pattern_needs(pattern: str, needed: list[str] | None) -> None:
+    data = changed(pattern=pattern) | {"classes": {"who": "i we"}, "macros": {}}
+    rules = load(data)
+    found = {word for word, symbol in rules.lexicon.items() if symbol and symbol in rules.rules[0].keys}
+    if needed is None:
+        assert found == set()
+    else:
+        assert found
+        assert found <= set(needed)
+
+
+@given(st.lists(st.sampled_from(sorted(word for word in rule_set().lexicon if word)), max_size=14).map(" ".join))
+@settings(max_examples=500)
+def test_no_rule_is_ruled_out_that_would_match(text: str) -> None:
+    symbols = rule_set().spell(text)
+    first = next(rule for rule in RULES if re.search(rule.regex, symbols))
+    assert classify(text).rule == first.id

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,6 +45,10 @@ MARKS = [
     *"éİıſK\u0301\u200d\ufffd🍎三",
     "..",
     "'s",
+    "` `",
+    "https://a.b/",
+    ": ",
+    " = ",
 ]
 
 word = st.sampled_from(WORDS)
@@ -82,11 +90,41 @@ def test_agree_on_long_text(conn: Connection) -> None:
     assert in_sql(conn, texts) == in_python(texts)
 
 
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+def texts_in(found: Any) -> Iterator[str]:
+    """Every text anywhere inside of JSON."""
+    if isinstance(found, str):
+        yield found
+    elif isinstance(found, (list, dict)):
+        for item in found.values() if isinstance(found, dict) else found:
+            yield from texts_in(item)
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="measuring data is not here: ../shared/data")
+def test_agree_on_all_corpora(conn: Connection) -> None:
+    texts: set[str] = set()
+    for file in sorted(DATA.iterdir()):
+        if file.suffix == ".json":
+            texts |= set(texts_in(json.loads(file.read_text("utf-8"))))
+        elif file.suffix == ".jsonl":
+            texts |= {text for line in file.read_text("utf-8").splitlines() for text in texts_in(json.loads(line))}
+        elif file.suffix == ".gz":
+            texts |= set(gzip.decompress(file.read_bytes()).decode().splitlines())
+    texts |= {sentence for text in texts if len(text) > 100 for sentence in re.split(r"(?<=[.!?\n])", text)}
+    listed = sorted(text for text in texts if "\0" not in text)
+    assert len(listed) > 30_000
+    for start in range(0, len(listed), 5000):
+        part = listed[start : start + 5000]
+        assert in_sql(conn, part) == in_python(part)
+
+
 def test_null_has_no_kind(conn: Connection) -> None:
     assert conn.execute("select c from graphium.classify(null) as c").fetchall() == [((None, None, None),)]
 
 
-@pytest.mark.parametrize("unit", ["a", " ", "so ", "I really ", "if you ", ".", "é"])
+@pytest.mark.parametrize("unit", ["a", " ", "so ", "I really ", "if you ", ".", "é", "`", "a://", "= ", "|"])
 def test_long_lines_are_fast(conn: Connection, unit: str) -> None:
     line = unit * (100_000 // len(unit))
     times = []

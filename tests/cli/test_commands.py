@@ -444,7 +444,7 @@ def test_every_command_has_help_of_at_most_80_columns_and_json(run: Run) -> None
     names = commands(cli)
     assert list(cli.commands) == [
         "up", "migrate", "doctor", "tenant", "principal", "ingest", "search", "recall", "wake-up", "forget", "scopes",
-        "tree", "cypher", "classify", "maintain", "export", "import", "console", "bench-retrieval",
+        "tree", "cypher", "classify", "reclassify", "maintain", "export", "import", "console", "bench-retrieval",
     ]  # fmt: skip
     for name in names:
         ran = run(*name, "--help")

@@ -145,6 +145,12 @@ def test_what_is_stored_acts_on_no_terminal_and_forges_no_line(
     try:
         assert "OWNED" in run("tenant", "create", SLUG, "--embedding-model", f"model{ROLE}", *admin).out
         assert run("ingest", "--jsonl", "-", *caller, stdin=CALLER[0][1]).code == 0
+        older = "update graphium.kg_statements set rule = 'fact.old', rules_version = 0, is_type_chosen = false"
+        db.connect().execute(older.encode())  # for a plan to show, until the loop ingests it again
+        plan = ("reclassify", "--plan", *caller)
+        for text in (run(*plan).out, run(*plan, "--json").out, terminal(*plan), terminal(*plan, "--json")):
+            assert "OWNED" in text
+            check(text)
         for command, stdin in CALLER + WRONG:
             own = caller if command[0] != "classify" else ()
             piped, screen = run(*command, *own, stdin=stdin), terminal(*command, *own, stdin=stdin)

@@ -230,6 +230,8 @@ def build(db: Database, folder: Path) -> World:
                 "select graphium.ingest_context(%s, %s, %s, %s::jsonb, %s)",
                 [family, genus, specimen, json.dumps(statements), specimen_scopes],
             )
+    # As if an older rule set had labelled them: something to do for reclassify().
+    boss.execute("update graphium.kg_statements set rule = 'fact.old', rules_version = 0, is_type_chosen = false")
     ids: dict[str, str] = {}
     marks: dict[str, str] = {}
 
