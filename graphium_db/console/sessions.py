@@ -72,7 +72,12 @@ async def open_session(
     if user is not None:
         # An empty password would be looked for in PGPASSWORD and ~/.pgpass, which are the server's own.
         dsn = make_conninfo(dsn, user=user, password=password or "\x20", application_name="graphium console")
-    await (await psycopg.AsyncConnection.connect(dsn, connect_timeout=5)).close()  # a pool would retry for long
+    connection = await psycopg.AsyncConnection.connect(dsn, connect_timeout=5)  # a pool would retry for long
+    by_peer = connection.info.host.startswith("/") and not connection.pgconn.used_password
+    await connection.close()
+    if user is not None and by_peer:
+        # The socket let in the system user that the console runs as, whoever asks it to.
+        raise psycopg.OperationalError("password authentication failed: the socket asked for no password")
     pool: AsyncConnectionPool[Any] = AsyncConnectionPool(
         dsn,
         min_size=0,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from graphium_db.console import Allowed, Config
 from graphium_db.console.config import read_allowed
+from graphium_db.console.sessions import open_session
 from graphium_db.errors import BadArgumentError
 from tests.console.conftest import KEY, Filled, Visitor, text_of
 
@@ -87,6 +91,23 @@ def test_a_login_that_is_nobody_is_refused(visit: Visit, filled: Filled) -> None
             "/login", status=403, **{"as": "principal", "user": user, "password": filled.db.cluster.password}
         )
         assert "Name or password is wrong." in text_of(page), user
+
+
+def test_a_socket_that_asks_no_password_lets_nobody_in(filled: Filled) -> None:
+    """It takes whoever asks for the system user that the console runs as."""
+    (folder,) = filled.db.connect().execute("show unix_socket_directories").fetchone() or ("",)
+    port = conninfo_to_dict(filled.db.dsn("app"))["port"]
+    if not Path(folder, f".s.PGSQL.{port}").exists():
+        pytest.skip("the server's socket is not to be seen from here")
+    config = Config(make_conninfo(filled.db.dsn("app"), host=folder))
+    role = filled.db.cluster.role(filled.principal)
+
+    async def log_in(**caller: str) -> None:
+        await (await open_session(config, None, **caller)).close()
+
+    asyncio.run(log_in(tenant=filled.tenant))  # the console's own login
+    with pytest.raises(psycopg.OperationalError, match="authentication failed"):
+        asyncio.run(log_in(user=role))
 
 
 def test_a_reader_has_no_buttons_that_write_and_is_refused_without_them(visit: Visit, filled: Filled) -> None:
