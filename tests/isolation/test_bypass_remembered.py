@@ -237,7 +237,7 @@ def test_only_functions_of_ours_with_a_path_of_their_own_remember(world: World) 
     saying = {name for name, *_, text in functions if "pg_caller" in text}
     assert saying == {"_remember_caller", "remembered_tenant_id", "remembered_scopes"}
     calling = {name: rest for name, *rest, text in functions if re.search(r"_remember_caller\(\)", text) and name != "_remember_caller"}  # fmt: skip
-    reading = {"search_context", "explain_search", "recall_context", "wake_up_context", "search_families", "context_tree", "prepare_query", "statement_details", "list_symbioses", "scopes_in_use", "preview_required_scopes"}  # fmt: skip
+    reading = {"search_context", "explain_search", "recall_context", "wake_up_context", "search_families", "context_tree", "prepare_query", "plan_reclassification", "statement_details", "list_symbioses", "scopes_in_use", "preview_required_scopes"}  # fmt: skip
     assert set(calling) == reading
     for definer, owner, config in calling.values():
         assert (definer, owner) == (True, "graphium_owner")

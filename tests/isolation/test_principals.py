@@ -207,8 +207,8 @@ def reads_and_no_more(conn: Connection, superuser: Connection) -> None:
 
     # Every function: a reader's is executable, every other is refused before it looks at an argument.
     may = {
-        "caller", "classify", "context_tree", "cypher", "explain_search", "plan_reclassification", "prepare_query",
-        "recall_context", "search_context", "search_families", "set_caller", "wake_up_context",
+        "caller", "classify", "context_tree", "cypher", "explain_search", "list_symbioses", "plan_reclassification", "prepare_query",
+        "recall_context", "scopes_in_use", "search_context", "search_families", "set_caller", "statement_details", "wake_up_context",
     }  # fmt: skip
     functions = superuser.execute(
         "select p.proname, (select coalesce(string_agg(format('null::%s', format_type(t, null)), ', '), '')"
