@@ -826,6 +826,11 @@ def seeing_everything(function: str) -> Fault:
     return spoil
 
 
+def both(*faults: Fault) -> Fault:
+    """Of two guards that say the same, neither: with one of them nothing would be told."""
+    return lambda boss: [fault(boss) for fault in faults]
+
+
 def guarded_by(table: str, using: str) -> Fault:
     query = f"alter policy tenant_and_scope_isolation on {table} using ({using})"
     return lambda boss: boss.execute(query.encode())
@@ -843,7 +848,10 @@ FAULTS: dict[str, Fault] = {
     "specimens whatever their audience": guarded_by("graphium.dh_specimens", OWN),
     "genera of hidden families": guarded_by("graphium.dh_genera", OWN),
     "vectors of hidden statements": guarded_by("graphium.kg_embeddings", OWN),
-    "words of hidden statements count": guarded_by("graphium_private.postings", OWN),
+    "words of hidden statements count": both(
+        guarded_by("graphium_private.postings", OWN),
+        rewritten("_held_audiences", "a.scope_keys && coalesce(v_held, a.scope_keys)", "true"),
+    ),
     "symbioses with one visible end": guarded_by("graphium.dh_symbioses", f"{OWN} and {SOURCE}"),
     "dedup by text into another audience": rewritten(
         "_match_statements", "and graphium_private._audience(s.required_scopes) = n.audience", ""
