@@ -546,9 +546,10 @@ as $known_faults$
     ('PostgreSQL', null, '{17.12,18.7}', 'CVE-2026-120141', 'whoever may send a query of his own can run code as the server'),
     ('PostgreSQL', null, '{17.12,18.7}', 'CVE-2026-6460', 'whoever may make a temporary table can run code as the server'),
     ('vector', '0.6.0', '{0.8.2}', 'CVE-2026-3172', 'a parallel build of an HNSW index reads what other tables have in memory, or ends the server'),
+    ('vector', '0.5.0', '{0.8.4}', 'pgvector #988', 'writes while an HNSW index is vacuumed may damage it, so that searches along it fail'),
     ('age', null, '{1.5.0}', 'too old', 'graphium.cypher() was built for 1.5 and later')
 $known_faults$;
-comment on function graphium_private._known_faults() is 'Faults of PostgreSQL, pgvector and Apache AGE that touch isolation, with the releases that mended them.';
+comment on function graphium_private._known_faults() is 'Faults of PostgreSQL, pgvector and Apache AGE that touch isolation, or lose what is stored, with the releases that mended them.';
 revoke all on function graphium_private._known_faults() from public;
 
 create or replace function graphium_private._faults_of(p_component text, p_version text) returns table (fault text, what text, fixed text)

@@ -185,10 +185,12 @@ def test_a_fresh_deployment_has_no_fault_but_those_of_its_server(
         ("PostgreSQL", "18.6", ["CVE-2026-120141", "CVE-2026-6460"]),
         ("PostgreSQL", "18.7", []),
         ("PostgreSQL", "19.0", []),
-        ("vector", "0.5.1", []),
-        ("vector", "0.6.0", ["CVE-2026-3172"]),
-        ("vector", "0.8.1", ["CVE-2026-3172"]),
-        ("vector", "0.8.2", []),
+        ("vector", "0.4.4", []),
+        ("vector", "0.5.1", ["pgvector #988"]),
+        ("vector", "0.6.0", ["CVE-2026-3172", "pgvector #988"]),
+        ("vector", "0.8.1", ["CVE-2026-3172", "pgvector #988"]),
+        ("vector", "0.8.2", ["pgvector #988"]),
+        ("vector", "0.8.4", []),
         ("vector", "0.10.0", []),
         ("age", "1.4.0", ["too old"]),
         ("age", "1.5.0", []),
@@ -210,7 +212,7 @@ def test_running_code_as_the_server_is_an_error_where_there_is_a_principal(
                returns table (fault text, what text, fixed text) language sql immutable
                begin atomic
                  select k.fault, k.what, '18.7' from graphium_private._known_faults() k
-                  where k.component = p_component and k.fault in ('CVE-2026-120141', 'CVE-2026-14666', 'CVE-2026-3172');
+                  where k.component = p_component and k.fault in ('CVE-2026-120141', 'CVE-2026-14666', 'CVE-2026-3172', 'pgvector #988');
                end"""
         )
         accepted = " A risk to be accepted only where no login has SQL of its own: see that nobody is made a principal."
