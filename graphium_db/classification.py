@@ -35,7 +35,7 @@ MAX_CHARACTERS = 1000
 _NAMES = (("`", "`[^`]*`"), ("://", r"[A-Za-z]+://[^ \t\n\v\f\r]*"))
 # What separates words becomes a space (markup too), a comma or a full stop; what only code has, "="; apostrophes become
 # one; A-Z become a-z.
-_ASCII_SPACES = '\t\n\v\f\r()[]<>*`~^#"'
+_ASCII_SPACES = '\t\n\v\f\r()[<>*`~^#"'
 _ASCII_CODE, _ASCII_COMMAS = "{}\\", ";|"
 _ASCII_FROM = _ASCII_SPACES + _ASCII_CODE + _ASCII_COMMAS
 _ASCII_TO = " " * len(_ASCII_SPACES) + "=" * len(_ASCII_CODE) + "," * len(_ASCII_COMMAS)
@@ -54,13 +54,23 @@ _TABLE = str.maketrans(
 )
 # Then marks at the end of a word become words: in this order, on the text between two spaces.
 _REPLACEMENTS = (
-    *((": ", ","), ("=", " = "), ("!", "."), ("..", " "), (",", " , "), ("?", " ? "), (". ", " . ")),
-    *((" - ", " , "), (" -", " "), (" _", " "), ("_ ", " "), (" '", " "), ("' ", " ")),
+    *(
+        ("] ", " , "),
+        ("]", " "),
+        (": ", ","),
+        ("=", " = "),
+        ("!", "."),
+        ("..", " "),
+        (",", " , "),
+        ("?", " ? "),
+        (". ", " . "),
+    ),
+    *((" - ", " , "), (" -", " - "), (" _", " "), ("_ ", " "), (" '", " "), ("' ", " ")),
 )
 # What a word that the lexicon does not hold counts as, by the first that fits.
 _ENDINGS = ("ed", "ing", "ly")
 _PSEUDO_WORDS = ("-number", *(f"-{ending}" for ending in _ENDINGS), "-other")
-_PUNCTUATION = (",", ".", "?", "=")
+_PUNCTUATION = (",", ".", "?", "=", "-")
 # Symbols: letters below U+0800, which PostgreSQL's regular expressions look up fastest. Capitals stand for rules.
 _ALPHABET = string.ascii_lowercase + string.digits + "".join(filter(str.isalpha, map(chr, range(0xC0, 0x530))))
 _RULE_LETTERS = string.ascii_uppercase

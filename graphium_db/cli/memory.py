@@ -41,7 +41,7 @@ from graphium_db.cli.output import (
     table,
 )
 from graphium_db.errors import BadArgumentError, BadEmbeddingError, BadStatementError
-from graphium_db.models import RecalledStatement, SearchHit
+from graphium_db.models import Caller, RecalledStatement, SearchHit
 
 SHOWN_ROWS = 40  # of an ingest; longer ones are summed up
 
@@ -447,27 +447,37 @@ def reclassify(session: Session, plan: bool, apply: bool, batch_size: int, sampl
             if as_json:
                 print_json(changes)
                 return
-            for c in changes:
+            changed = [
+                c
+                for c in changes
+                if (c.memory_type_before, c.layer_kind_before) != (c.memory_type_after, c.layer_kind_after)
+            ]
+            for c in changed:
                 before = f"{c.rule_before or 'no rule'} ({c.memory_type_before}, {c.layer_kind_before})"
                 done(f"{c.statements}: {before} → {c.rule_after} ({c.memory_type_after}, {c.layer_kind_after})")
                 for sample in c.samples:
                     done(f"    {sample}")
-            relabelled = sum(
-                c.statements
-                for c in changes
-                if (c.memory_type_before, c.layer_kind_before) != (c.memory_type_after, c.layer_kind_after)
-            )
-            done(f"{relabelled} would get other labels")
+            done(f"{sum(c.statements for c in changed)} would get other labels")
+            _say_whose(memory.caller())
             return
-        statements = changed = 0
+        statements = relabelled = 0
         batch = memory.reclassify(batch_size)
         while batch.statements:
-            statements, changed = statements + batch.statements, changed + batch.changed
+            statements, relabelled = statements + batch.statements, relabelled + batch.changed
             batch = memory.reclassify(batch_size, batch.last_id)
-    if as_json:
-        print_json({"statements": statements, "changed": changed})
+        if as_json:
+            print_json({"statements": statements, "changed": relabelled})
+        else:
+            done(f"{relabelled} of {statements} got other labels")
+            _say_whose(memory.caller())
+
+
+def _say_whose(caller: Caller) -> None:
+    if caller.scopes is None:
+        done(f"Looked at: all of {caller.tenant}.")
     else:
-        done(f"{changed} of {statements} got other labels")
+        held = f"the scopes {listed(caller.scopes)}" if caller.scopes else "no scopes"
+        done(f"Looked at: what {caller.tenant} sees with {held}. For statements of other audiences give their --scope.")
 
 
 def _fields(result: Any) -> dict[str, Any]:

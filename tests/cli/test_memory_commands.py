@@ -343,26 +343,30 @@ def test_classify_needs_no_database(run: Run) -> None:
     assert ran.out.splitlines()[2].split()[0] == "decision"
 
 
-def test_reclassify(acme: str, run: Run, db: Database) -> None:
+def test_reclassify(acme: str, run: Run, db: Database, environment: pytest.MonkeyPatch) -> None:
     texts = ["I love tea.", "I love rain.", "The shop is on the second floor."]
     assert run("ingest", "-f", "f", "-g", "g", "-s", "s", *texts).code == 0
     older = "update graphium.kg_statements set rule = 'fact.old', rules_version = 0, memory_type = 'fact', layer_kind = 'on_demand'"
     db.connect().execute(f"{older} where content = any (%s)".encode(), [texts])
     for wrong in ((), ("--plan", "--apply")):
         assert run("reclassify", *wrong).code == 2
+    whose = f"Looked at: what {acme} sees with the scopes hr. For statements of other audiences give their --scope."
     for _ in range(2):  # a plan changes nothing
         assert run("reclassify", "--plan", "--samples", "1").out.splitlines() == [
             "2: fact.old (fact, on_demand) → preference.like (preference, preloaded)",
             "    I love tea.",
-            "1: fact.old (fact, on_demand) → fact.default (fact, on_demand)",
-            "    The shop is on the second floor.",
-            "2 would get other labels",
+            "2 would get other labels",  # and the third none: only its rule is another one
+            whose,
         ]
     (first, _) = run("reclassify", "--plan", "--json").json
     assert (first["statements"], first["samples"], first["version_before"]) == (2, texts[:2], 0)
-    assert run("reclassify", "--apply", "--batch-size", "2").out == "2 of 3 got other labels\n"
+    assert run("reclassify", "--apply", "--batch-size", "2").out.splitlines() == ["2 of 3 got other labels", whose]
     assert run("reclassify", "--apply", "--json").json == {"statements": 0, "changed": 0}
-    assert run("reclassify", "--plan").out == "0 would get other labels\n"
+    environment.delenv("GRAPHIUM_SCOPES")
+    assert run("reclassify", "--plan").out.splitlines() == [
+        "0 would get other labels",
+        f"Looked at: what {acme} sees with no scopes. For statements of other audiences give their --scope.",
+    ]
 
 
 def test_export_and_import_make_the_same_memory(filled: str, run: Run, db: Database, tmp_path: Path) -> None:
