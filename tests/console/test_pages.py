@@ -272,6 +272,22 @@ def test_an_edit_of_scopes_is_previewed_and_refused_where_the_caller_would_lose_
     assert filled.contents("legal") >= {"The lawsuit goes to court."}  # as it was
 
 
+def test_what_is_applied_is_what_was_previewed(visit: Visit, filled: Filled) -> None:
+    visitor = visit("hr")
+    path = f"/scopes/statement/{filled.ids['written']}"
+    visitor.get(path)
+    page = visitor.post(f"{path}/preview", scope=["hr", "a\u202eb"])
+    edit, apply = (part.split("</form>")[0] for part in page.split('<form id="')[1:])
+    assert "formaction" not in page
+    assert f'action="{path}/preview"' in edit
+    assert f'action="{path}"' in apply
+    assert re.findall(r'<input type="(\w+)" name="(?:scope|cascade)" value="([^"]+)"', apply) == [
+        ("hidden", "hr"),
+        ("hidden", "a\u202eb"),
+    ]
+    assert "everyone without <bdi>hr</bdi> or <bdi>a\u202eb</bdi>" in page  # each keeps its direction to itself
+
+
 def test_opening_up_says_that_nobody_loses_sight(visit: Visit, filled: Filled) -> None:
     visitor = visit("hr")
     path = f"/scopes/statement/{filled.ids['raise']}"
