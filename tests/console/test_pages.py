@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ import pytest
 
 from graphium_db import Graphium
 from graphium_db.console.cards import Card
+from graphium_db.console.pages.ingest import MOST
 from tests.client.embedders import WordEmbedder
 from tests.console.conftest import HEBREW, HOSTILE, LONG, Filled, Visitor, text_of
 
@@ -18,8 +20,6 @@ Visit = Callable[..., Visitor]
 
 def contents(page: str) -> list[str]:
     """What the cards of a page say, in order."""
-    import html
-
     return [html.unescape(text) for text in re.findall(r'<p class="content" dir="auto">([^<]*)</p>', page)]
 
 
@@ -260,6 +260,53 @@ def test_an_ingest_that_is_refused_keeps_what_was_typed(visit: Visit) -> None:
     page = visitor.post("/ingest", status=403, **fields)
     assert "MG006" in page
     assert "Kept.</textarea>" in page
+
+
+PLACE = {"family": "f", "genus": "g", "specimen": "s"}
+
+
+def test_a_line_is_saved_once_however_often_it_is_named(visit: Visit, filled: Filled) -> None:
+    visitor = visit()
+    visitor.get("/ingest")
+    page = visitor.post("/ingest", **PLACE, line=["1"] * 4900 + ["77"], **{"content-1": "Bees hum."})
+    assert "1 saved In f" in text_of(page)
+    many = {f"content-{n}": f"Bee {n} hums." for n in range(1, MOST + 2)}
+    assert f"more than {MOST} lines" in visitor.post("/ingest", 400, **PLACE, line=["1"], **many)
+    assert "Bee 1 hums." not in filled.contents()
+
+
+def test_going_back_keeps_what_was_changed_by_hand(visit: Visit) -> None:
+    visitor = visit()
+    visitor.get("/ingest")
+    text = {"text": "Bees hum. Wasps sting.", "mode": "text"}
+    fields = {"content-1": "Bees hum.", "type-1": "event", "layer-1": "preloaded", "content-2": "Wasps sting."}
+    page = visitor.post("/ingest", **PLACE, **text, **fields, line=["1"], back="1")
+    (kept,) = re.findall(r'name="kept" value="([^"]+)"', page)
+    page = visitor.post("/ingest/preview", **PLACE, **text, kept=html.unescape(kept))
+    first, second = page.split("<tr>")[2:]
+    assert 'value="1" checked' in first
+    assert re.findall(r'value="(\w+)" selected', first) == ["event", "preloaded"]
+    assert 'value="2" aria-label' in second
+    for broken in ("[", "[1]", '{"Bees hum.": 1}', '{"Bees hum.": [[], {}, 0, 1]}', "[" * 100_000):
+        visitor.post("/ingest/preview", **PLACE, **text, kept=broken)
+
+
+def test_no_line_chosen_keeps_the_preview(visit: Visit) -> None:
+    visitor = visit()
+    visitor.get("/ingest")
+    page = visitor.post("/ingest", 400, **PLACE, **{"content-1": "Bees hum.", "type-1": "event"})
+    assert "No line is chosen." in text_of(page)
+    assert 'name="content-1" value="Bees hum."' in page
+    assert 'value="event" selected' in page
+    assert 'value="1" aria-label' in page  # without its mark still
+
+
+def test_scopes_that_are_not_held_are_refused_at_the_preview(visit: Visit) -> None:
+    visitor = visit("hr")
+    visitor.get("/ingest")
+    said = text_of(visitor.post("/ingest/preview", 403, **PLACE, text="Bees hum.", scope=["legal"]))
+    assert "You hold none of the scopes legal" in said
+    visitor.post("/ingest/preview", **PLACE, text="Bees hum.", scope=["legal", "hr"])
 
 
 def test_an_edit_of_scopes_is_previewed_and_refused_where_the_caller_would_lose_sight(
