@@ -200,6 +200,38 @@ def test_the_slider_and_the_picture(browser: Browser) -> None:
     browser.until(lambda: browser.one("h1").text == "Aisha")
 
 
+def test_the_key_does_not_stay_in_the_address(browser: Browser, address: str) -> None:
+    other = Browser(address)
+    try:
+        other.go(f"/login?key={KEY}&next=/graph")
+        other.until(lambda: other.driver.current_url == f"{address}/login")
+        assert other.one("input[name='key']").get_attribute("value") == KEY
+        assert other.one("input[name='next']").get_attribute("value") == "/graph"
+    finally:
+        other.close()
+
+
+def test_a_console_that_is_gone_is_told_where_one_sees_it(browser: Browser) -> None:
+    def search(text: str) -> None:
+        browser.one("#q").clear()
+        browser.one("#q").send_keys(text)
+
+    browser.go("/search")
+    assert not browser.one("#gone").is_displayed()
+    browser.driver.execute_cdp_cmd("Network.enable", {})
+    browser.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*/search?*"]})
+    try:
+        search("feedback")
+        browser.until(lambda: browser.one("#gone").is_displayed())
+        assert "The console does not answer" in browser.one("#gone").text
+        assert browser.one("#results").get_attribute("aria-busy") != "true"
+    finally:
+        browser.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
+    search("written feedback")
+    browser.until(lambda: browser.all(".card") and not browser.one("#gone").is_displayed())
+    browser.complaints()
+
+
 def test_keys_alone_are_enough(browser: Browser) -> None:
     browser.go("/browse")
     body = browser.one("body")
@@ -225,6 +257,7 @@ def test_pages_read_without_scripts(open_browser: Open) -> None:
     assert plain.go("/wake-up").all(".woken li")
     assert plain.go("/graph").all("svg.graph a")
     assert all(not b.is_displayed() for b in plain.all(".needs-script"))
+    assert not plain.go("/wake-up").one("output").is_displayed()  # it would go on saying what it said first
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
