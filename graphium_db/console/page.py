@@ -9,7 +9,7 @@ from typing import Any, cast
 import psycopg
 from psycopg_pool import PoolTimeout
 from starlette.applications import Starlette
-from starlette.datastructures import FormData
+from starlette.datastructures import URL, FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -111,12 +111,17 @@ def signed_in(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _to_login(request: Request) -> Response:
+    url = request.url
+    if request.method != "GET":  # back to the page with the form
+        url = URL(request.headers.get("hx-current-url") or request.headers.get("referer") or "/")
+    try:
+        back = url.path.removesuffix("/preview") + (f"?{url.query}" if url.query else "")
+    except ValueError:  # a header that is no URL
+        back = "/"
+    login = link("/login", next=back if back != "/" else None)
     if is_partial(request):
-        return Response(status_code=401, headers={"hx-redirect": "/login"})
-    back = (
-        request.url.path + (f"?{request.url.query}" if request.url.query else "") if request.method == "GET" else None
-    )
-    return goto("/login", next=back if back != "/" else None)
+        return Response(status_code=401, headers={"hx-redirect": login})
+    return RedirectResponse(login, 303)
 
 
 class Told:

@@ -40,6 +40,18 @@ def test_without_a_login_every_page_leads_to_it_and_back(visit: Visit) -> None:
     )
 
 
+def test_a_session_that_ended_leads_back_to_where_one_was(visit: Visit) -> None:
+    client = visit(look_in=False).client
+    part = {"hx-request": "true"}
+    assert client.get("/search?q=bees", headers=part).headers["hx-redirect"] == "/login?next=%2Fsearch%3Fq%3Dbees"
+    shown = part | {"hx-current-url": "http://testserver/scopes/statement/1"}
+    answer = client.post("/scopes/statement/01a22c30-0000-7000-8000-000000000000/preview", headers=shown)
+    assert answer.headers["hx-redirect"] == "/login?next=%2Fscopes%2Fstatement%2F1"
+    for referer, back in (("http://testserver/ingest/preview", "/login?next=%2Fingest"), ("http://[", "/login")):
+        answer = client.post("/ingest", headers={"referer": referer}, follow_redirects=False)
+        assert answer.headers["location"] == back
+
+
 @pytest.mark.parametrize(
     "next", ["//evil.example/", "/\\evil.example", "https://evil.example/", "/é\\evil.example", "\t//evil.example"]
 )
