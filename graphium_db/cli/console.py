@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 from pathlib import Path
 
 import click
@@ -9,7 +11,10 @@ import click
 from graphium_db import server
 from graphium_db.cli.options import Session, caller_options, examples
 from graphium_db.cli.output import done, print_json, say
-from graphium_db.errors import MissingExtraError
+from graphium_db.client import Graphium
+from graphium_db.errors import BadArgumentError, MissingExtraError
+
+CONNECTIONS = 500  # more than these are answered 503
 
 
 @click.command(
@@ -48,7 +53,11 @@ def console(session: Session, port: int, host: str, names: tuple[str, ...], allo
     allowed = read_allowed(allow) if allow else ()
     if session.tenant is not None:
         allowed = (Allowed(session.tenant, session.scopes or ()), *allowed)
+    listener = _listen(host, port)
     config = Config(dsn=session.dsn or server.default_dsn(), allowed=allowed, host=host, port=port, names=names)
+    for each in allowed:
+        with Graphium(config.dsn, tenant=each.tenant, scopes=each.scopes) as memory:
+            memory.caller()  # a tenant that is none is told now
     app = create_app(config)
     address = f"[{host}]" if ":" in host else host
     url = f"http://{address}:{port}/"
@@ -60,6 +69,25 @@ def console(session: Session, port: int, host: str, names: tuple[str, ...], allo
     else:
         say("Ctrl-C ends it, and with it all that are logged in. Open:")
         done(f"{url}login?key={config.access_key}" if allowed else url)
-    uvicorn.run(
-        app, host=host, port=port, log_level="warning", access_log=False, server_header=False, date_header=False
+    settings = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        limit_concurrency=CONNECTIONS,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=5,
     )
+    with listener, contextlib.suppress(KeyboardInterrupt):
+        uvicorn.Server(settings).run([listener])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise BadArgumentError(
+            f"port: {host}:{port} is not to be had: {error.strerror or error}",
+            "Another console may be there; choose a free one: --port 8322.",
+        ) from None

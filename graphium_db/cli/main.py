@@ -230,3 +230,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BROKEN_PIPE
     except (GraphiumError, psycopg.Error) as error:
         return _report(error, context)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -47,10 +47,17 @@ class Card:
     @property
     def matched_words(self) -> list[str]:
         """The query's words that it has, as they stand in it. The database tells stems: `meet` for meetings."""
-        words = re.findall(r"\w+", self.statement.content)
-        return [
-            next((word for word in words if word.lower().startswith(stem)), stem) for stem in self.details.matched_words
-        ]
+        stems = set(self.details.matched_words)
+        lengths = sorted({len(stem) for stem in stems})
+        found: dict[str, str] = {}
+        for match in re.finditer(r"\w+", self.statement.content):
+            if len(found) == len(stems):
+                break
+            word = match[0].lower()
+            for length in lengths:
+                if word[:length] in stems:
+                    found.setdefault(word[:length], match[0])
+        return [found.get(stem, stem) for stem in self.details.matched_words]
 
     @property
     def can_reword(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -46,15 +47,8 @@ def console(*arguments: str) -> Iterator[tuple[list[str], str]]:
 
 
 def answered(address: str) -> str:
-    import time
-
-    for _ in range(200):  # it says its address just before it listens
-        try:
-            with urllib.request.urlopen(address) as response:
-                return str(response.read().decode())
-        except OSError:
-            time.sleep(0.05)
-    raise AssertionError(f"{address} does not answer")
+    with urllib.request.urlopen(address) as response:  # it listens before it says its address
+        return str(response.read().decode())
 
 
 def test_it_prints_an_address_with_the_key(acme: str) -> None:
@@ -79,6 +73,26 @@ def test_another_address_is_warned_of(acme: str) -> None:
     with console("--port", str(free_port()), "--host", "0.0.0.0") as (said, _):
         assert any(line.startswith("Warning: 0.0.0.0 is no loopback address") for line in said)
         assert any("TLS" in line for line in said)
+
+
+def test_a_port_that_is_taken_is_told_before_anything_is_said(acme: str, run: object) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        ran: Ran = run("console", "--port", str(other.getsockname()[1]))  # type: ignore[operator]
+    assert ran.code == 2
+    assert "--port: 127.0.0.1:" in ran.err
+    assert "Hint: " in ran.err
+    assert "Open:" not in ran.err
+    assert ran.out == ""
+
+
+def test_a_tenant_that_is_none_is_refused_at_the_start(acme: str, run: object, tmp_path: Path) -> None:
+    (tmp_path / "allow.toml").write_text('[[allow]]\ntenant = "nobody"\n')
+    ran: Ran = run(  # type: ignore[operator]
+        "console", "--port", str(free_port()), "--allow", str(tmp_path / "allow.toml")
+    )
+    assert ran.code == 4
+    assert 'no tenant "nobody"' in ran.err
+    assert "Open:" not in ran.err
 
 
 def test_a_file_that_allows_nothing_is_refused(acme: str, run: object, tmp_path: Path) -> None:

@@ -162,12 +162,74 @@ def test_scopes_are_previewed_as_chips_change(browser: Browser, filled: Filled) 
     browser.until(lambda: browser.one("h1").text == "1 row changed")
 
 
+@pytest.mark.parametrize("scripts", [True, False], ids=["script", "no script"])
+def test_no_key_saves_scopes_that_were_not_previewed(open_browser: Open, filled: Filled, scripts: bool) -> None:
+    browser = open_browser("hr", scripts=scripts)
+    path = f"/scopes/statement/{filled.ids['hebrew']}"
+
+    def preview_of(*scopes: str) -> bool:
+        return [i.get_attribute("value") for i in browser.all("#apply input[name='scope']")] == list(scopes)
+
+    browser.go(path).one("input[list]").send_keys("hr", Keys.ENTER)
+    browser.until(lambda: preview_of("hr"))
+    for key in (Keys.TAB, Keys.ENTER):  # with a preview shown
+        field = browser.one("input[list]")
+        field.clear()
+        field.send_keys("zeta" if key == Keys.TAB else "eta", key)
+    browser.until(lambda: preview_of("hr", "eta") if not scripts else "Refused" in browser.one("#preview").text)
+    assert browser.one("h1").text.startswith("Who may see")
+    assert HEBREW in filled.contents()  # still open
+    browser.go(path).one("input[list]").send_keys("hr", Keys.ENTER)
+    browser.until(lambda: preview_of("hr"))
+    browser.run("document.querySelector('input[list]').value = 'zeta'") if scripts else browser.one(
+        "input[list]"
+    ).send_keys("zeta")
+    browser.one("#apply button").send_keys(Keys.ENTER)
+    browser.until(lambda: browser.one("h1").text == "1 row changed")
+    with filled.memory("hr") as memory:
+        (row,) = memory.recall_context(statement_ids=[filled.ids["hebrew"]])
+        assert row.required_scopes == ("hr",)
+        memory.set_required_scopes("statement", row.statement_id, [])
+
+
 def test_the_slider_and_the_picture(browser: Browser) -> None:
     browser.go("/wake-up?budget=100").one("#budget").send_keys(Keys.ARROW_RIGHT)
     assert browser.one("output").text == "150"
     browser.until(lambda: "of 150 tokens" in browser.one("#woken").text)
     browser.go("/graph").one("svg.graph a[href$='specimen=Aisha']").click()
     browser.until(lambda: browser.one("h1").text == "Aisha")
+
+
+def test_the_key_does_not_stay_in_the_address(browser: Browser, address: str) -> None:
+    other = Browser(address)
+    try:
+        other.go(f"/login?key={KEY}&next=/graph")
+        other.until(lambda: other.driver.current_url == f"{address}/login")
+        assert other.one("input[name='key']").get_attribute("value") == KEY
+        assert other.one("input[name='next']").get_attribute("value") == "/graph"
+    finally:
+        other.close()
+
+
+def test_a_console_that_is_gone_is_told_where_one_sees_it(browser: Browser) -> None:
+    def search(text: str) -> None:
+        browser.one("#q").clear()
+        browser.one("#q").send_keys(text)
+
+    browser.go("/search")
+    assert not browser.one("#gone").is_displayed()
+    browser.driver.execute_cdp_cmd("Network.enable", {})
+    browser.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*/search?*"]})
+    try:
+        search("feedback")
+        browser.until(lambda: browser.one("#gone").is_displayed())
+        assert "The console does not answer" in browser.one("#gone").text
+        assert browser.one("#results").get_attribute("aria-busy") != "true"
+    finally:
+        browser.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
+    search("written feedback")
+    browser.until(lambda: browser.all(".card") and not browser.one("#gone").is_displayed())
+    browser.complaints()
 
 
 def test_keys_alone_are_enough(browser: Browser) -> None:
@@ -195,6 +257,7 @@ def test_pages_read_without_scripts(open_browser: Open) -> None:
     assert plain.go("/wake-up").all(".woken li")
     assert plain.go("/graph").all("svg.graph a")
     assert all(not b.is_displayed() for b in plain.all(".needs-script"))
+    assert not plain.go("/wake-up").one("output").is_displayed()  # it would go on saying what it said first
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

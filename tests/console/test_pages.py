@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
 from graphium_db import Graphium
+from graphium_db.console.cards import Card
+from graphium_db.console.pages.ingest import MOST
 from tests.client.embedders import WordEmbedder
 from tests.console.conftest import HEBREW, HOSTILE, LONG, Filled, Visitor, text_of
 
@@ -16,8 +20,6 @@ Visit = Callable[..., Visitor]
 
 def contents(page: str) -> list[str]:
     """What the cards of a page say, in order."""
-    import html
-
     return [html.unescape(text) for text in re.findall(r'<p class="content" dir="auto">([^<]*)</p>', page)]
 
 
@@ -181,6 +183,15 @@ def test_symbiosis_hits_stand_apart(visit: Visit) -> None:
     assert "related to" in text_of(along)
 
 
+def test_the_words_of_a_query_are_found_in_one_pass() -> None:
+    """Twenty thousand of them in a text of as many: each with each would be 400 million."""
+    n = 20_000
+    statement = SimpleNamespace(content="Meetings " + " ".join(f"Word{i}x" for i in range(n)) + " meeting")
+    stems = [f"word{i}x" for i in range(n)] + ["meet", "absent"]
+    words = Card(statement, SimpleNamespace(matched_words=stems), []).matched_words  # type: ignore[arg-type]
+    assert words == [f"Word{i}x" for i in range(n)] + ["Meetings", "absent"]
+
+
 def test_an_empty_search_and_one_without_hits_say_what_to_do(visit: Visit) -> None:
     assert "What do the agents know about" in visit().get("/search")
     assert "Nothing found for" in visit().get("/search", q="zzz", by="words")
@@ -251,6 +262,53 @@ def test_an_ingest_that_is_refused_keeps_what_was_typed(visit: Visit) -> None:
     assert "Kept.</textarea>" in page
 
 
+PLACE = {"family": "f", "genus": "g", "specimen": "s"}
+
+
+def test_a_line_is_saved_once_however_often_it_is_named(visit: Visit, filled: Filled) -> None:
+    visitor = visit()
+    visitor.get("/ingest")
+    page = visitor.post("/ingest", **PLACE, line=["1"] * 4900 + ["77"], **{"content-1": "Bees hum."})
+    assert "1 saved In f" in text_of(page)
+    many = {f"content-{n}": f"Bee {n} hums." for n in range(1, MOST + 2)}
+    assert f"more than {MOST} lines" in visitor.post("/ingest", 400, **PLACE, line=["1"], **many)
+    assert "Bee 1 hums." not in filled.contents()
+
+
+def test_going_back_keeps_what_was_changed_by_hand(visit: Visit) -> None:
+    visitor = visit()
+    visitor.get("/ingest")
+    text = {"text": "Bees hum. Wasps sting.", "mode": "text"}
+    fields = {"content-1": "Bees hum.", "type-1": "event", "layer-1": "preloaded", "content-2": "Wasps sting."}
+    page = visitor.post("/ingest", **PLACE, **text, **fields, line=["1"], back="1")
+    (kept,) = re.findall(r'name="kept" value="([^"]+)"', page)
+    page = visitor.post("/ingest/preview", **PLACE, **text, kept=html.unescape(kept))
+    first, second = page.split("<tr>")[2:]
+    assert 'value="1" checked' in first
+    assert re.findall(r'value="(\w+)" selected', first) == ["event", "preloaded"]
+    assert 'value="2" aria-label' in second
+    for broken in ("[", "[1]", '{"Bees hum.": 1}', '{"Bees hum.": [[], {}, 0, 1]}', "[" * 100_000):
+        visitor.post("/ingest/preview", **PLACE, **text, kept=broken)
+
+
+def test_no_line_chosen_keeps_the_preview(visit: Visit) -> None:
+    visitor = visit()
+    visitor.get("/ingest")
+    page = visitor.post("/ingest", 400, **PLACE, **{"content-1": "Bees hum.", "type-1": "event"})
+    assert "No line is chosen." in text_of(page)
+    assert 'name="content-1" value="Bees hum."' in page
+    assert 'value="event" selected' in page
+    assert 'value="1" aria-label' in page  # without its mark still
+
+
+def test_scopes_that_are_not_held_are_refused_at_the_preview(visit: Visit) -> None:
+    visitor = visit("hr")
+    visitor.get("/ingest")
+    said = text_of(visitor.post("/ingest/preview", 403, **PLACE, text="Bees hum.", scope=["legal"]))
+    assert "You hold none of the scopes legal" in said
+    visitor.post("/ingest/preview", **PLACE, text="Bees hum.", scope=["legal", "hr"])
+
+
 def test_an_edit_of_scopes_is_previewed_and_refused_where_the_caller_would_lose_sight(
     visit: Visit, filled: Filled
 ) -> None:
@@ -270,6 +328,22 @@ def test_an_edit_of_scopes_is_previewed_and_refused_where_the_caller_would_lose_
     assert "5 rows changed" in visitor.post(path, scope=["hr"], cascade="1")
     assert not filled.contents() & {HEBREW}
     assert filled.contents("legal") >= {"The lawsuit goes to court."}  # as it was
+
+
+def test_what_is_applied_is_what_was_previewed(visit: Visit, filled: Filled) -> None:
+    visitor = visit("hr")
+    path = f"/scopes/statement/{filled.ids['written']}"
+    visitor.get(path)
+    page = visitor.post(f"{path}/preview", scope=["hr", "a\u202eb"])
+    edit, apply = (part.split("</form>")[0] for part in page.split('<form id="')[1:])
+    assert "formaction" not in page
+    assert f'action="{path}/preview"' in edit
+    assert f'action="{path}"' in apply
+    assert re.findall(r'<input type="(\w+)" name="(?:scope|cascade)" value="([^"]+)"', apply) == [
+        ("hidden", "hr"),
+        ("hidden", "a\u202eb"),
+    ]
+    assert "everyone without <bdi>hr</bdi> or <bdi>a\u202eb</bdi>" in page  # each keeps its direction to itself
 
 
 def test_opening_up_says_that_nobody_loses_sight(visit: Visit, filled: Filled) -> None:

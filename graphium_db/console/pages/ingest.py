@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +17,7 @@ from graphium_db.classification import LAYER_KINDS, MEMORY_TYPES, classify
 from graphium_db.console.cards import is_open
 from graphium_db.console.page import Told, bad, form_of, render, signed_in, text_of, told
 from graphium_db.console.sessions import Session
-from graphium_db.errors import GraphiumError, MissingExtraError
+from graphium_db.errors import GraphiumError, MissingExtraError, ScopeNotHeldError
 from graphium_db.models import StatementInput
 from graphium_db.splitting import split_sentences
 
@@ -28,6 +30,10 @@ class Line:
     memory_type: str
     layer_kind: str
     rule: str | None
+    is_chosen: bool
+
+
+Kept = dict[str, tuple[str, str, bool]]
 
 
 async def show(request: Request, session: Session) -> Response:
@@ -40,7 +46,7 @@ async def preview(request: Request, session: Session) -> Response:
     form = await form_of(request)
     filled = _filled(form)
     try:
-        lines = [Line(text, *_labels(text)) for text in _split(filled["text"], filled["mode"])]
+        lines = await asyncio.to_thread(_first_lines, filled, _read_kept(form))
         if not lines:
             raise bad("There is no sentence in it.", "Write or paste some text.")
         if len(lines) > MOST:
@@ -52,12 +58,31 @@ async def preview(request: Request, session: Session) -> Response:
             raise bad(
                 f"Say where it belongs: {', '.join(missing)} is missing.", "All three are made when they are new."
             )
+        await _require_held(session, filled["scopes"])
     except GraphiumError as error:
-        return await _form(request, session, filled, error=told(error), status=400)
+        return await _form(request, session, filled, text_of(form, "kept"), told(error), told(error).status)
+    return await _preview(request, session, filled, lines)
+
+
+async def _require_held(session: Session, scopes: list[str]) -> None:
+    """Told before somebody looks through all lines; it is the database that refuses."""
+    held = (await session.memory.caller()).scopes
+    if not is_open(scopes) and held is not None and not set(scopes) & set(held):
+        raise ScopeNotHeldError(
+            f"You hold none of the scopes {', '.join(scopes)}, so could not read what you save.",
+            "Add one that you hold, or leave it open.",
+        )
+
+
+async def _preview(
+    request: Request, session: Session, filled: dict[str, Any], lines: list[Line], error: Told | None = None
+) -> Response:
     return await render(
         request,
         "ingest_preview.html",
         session,
+        status=error.status if error else 200,
+        error=error,
         filled=filled,
         lines=lines,
         types=MEMORY_TYPES,
@@ -69,11 +94,16 @@ async def preview(request: Request, session: Session) -> Response:
 async def save(request: Request, session: Session) -> Response:
     form = await form_of(request)
     filled = _filled(form)
+    lines = await asyncio.to_thread(_lines, form)
+    kept = await asyncio.to_thread(_kept, lines)
     if text_of(form, "back"):
-        return await _form(request, session, filled)
-    inputs = _chosen(form)
+        return await _form(request, session, filled, kept)
+    if len(lines) > MOST:
+        raise bad(f"These are more than {MOST} lines.", "Save them in parts, or use graphium ingest.")
+    inputs = await asyncio.to_thread(lambda: [_input(line) for line in lines if line.is_chosen])
     if not inputs:
-        raise bad("No line is chosen.", "Go back, and leave the mark at those to save.")
+        error = Told("No line is chosen.", "Mark those to save.")
+        return await _preview(request, session, filled, lines, error)
     for item in inputs:
         if filled["source"]:
             item["source"] = filled["source"]
@@ -85,8 +115,8 @@ async def save(request: Request, session: Session) -> Response:
         rows = await session.memory.ingest_context(
             filled["family"], filled["genus"], filled["specimen"], inputs, filled["scopes"] or None
         )
-    except GraphiumError as error:
-        return await _form(request, session, filled, error=told(error), status=told(error).status)
+    except GraphiumError as refusal:
+        return await _form(request, session, filled, kept, told(refusal), told(refusal).status)
     return await render(
         request,
         "ingested.html",
@@ -100,7 +130,12 @@ async def save(request: Request, session: Session) -> Response:
 
 
 async def _form(
-    request: Request, session: Session, filled: dict[str, Any], error: Told | None = None, status: int = 200
+    request: Request,
+    session: Session,
+    filled: dict[str, Any],
+    kept: str = "",
+    error: Told | None = None,
+    status: int = 200,
 ) -> Response:
     rows, scopes, caller = await asyncio.gather(
         session.memory.context_tree(), session.memory.scopes_in_use(), session.memory.caller()
@@ -112,6 +147,7 @@ async def _form(
         session,
         status=status,
         filled=empty | {"scopes": []} | filled,
+        kept=kept,
         error=error,
         families=sorted({row.family for row in rows if row.family}),
         genera=sorted({row.genus for row in rows if row.genus})[:500],
@@ -142,19 +178,57 @@ def _labels(text: str) -> tuple[str, str, str | None]:
     return found.memory_type, found.layer_kind, found.rule
 
 
-def _chosen(form: FormData) -> list[StatementInput]:
-    """The lines that are marked. A label goes along only where it was changed: else the rule decides, and is kept."""
-    inputs: list[StatementInput] = []
-    for n in form.getlist("line"):
+def _first_lines(filled: dict[str, Any], kept: Kept) -> list[Line]:
+    """The text, split and labelled; what was changed by hand before one went back stays as it was."""
+    lines = []
+    for content in _split(filled["text"], filled["mode"]):
+        memory_type, layer_kind, rule = _labels(content)
+        was_type, was_layer, is_chosen = kept.get(content, (memory_type, layer_kind, True))
+        lines.append(Line(content, was_type, was_layer, rule, is_chosen))
+    return lines
+
+
+def _lines(form: FormData) -> list[Line]:
+    """As the preview had them, each number once."""
+    marked = set(form.getlist("line"))
+    lines = []
+    for n in itertools.takewhile(lambda n: f"content-{n}" in form, range(1, MOST + 2)):
         content = text_of(form, f"content-{n}")
-        item: StatementInput = {"content": content}
-        memory_type, layer_kind, _ = _labels(content)
-        if text_of(form, f"type-{n}") not in ("", memory_type):
-            item["memory_type"] = text_of(form, f"type-{n}")  # type: ignore[typeddict-item]  # the database refuses others
-        if text_of(form, f"layer-{n}") not in ("", layer_kind):
-            item["layer_kind"] = text_of(form, f"layer-{n}")  # type: ignore[typeddict-item]
-        inputs.append(item)
-    return inputs
+        memory_type, layer_kind, rule = _labels(content)
+        chosen_type, chosen_layer = text_of(form, f"type-{n}"), text_of(form, f"layer-{n}")
+        lines.append(Line(content, chosen_type or memory_type, chosen_layer or layer_kind, rule, str(n) in marked))
+    return lines
+
+
+def _input(line: Line) -> StatementInput:
+    """A label goes along only where it was changed: else the rule decides, and is kept."""
+    item: StatementInput = {"content": line.content}
+    memory_type, layer_kind, _ = _labels(line.content)
+    if line.memory_type != memory_type:
+        item["memory_type"] = line.memory_type  # type: ignore[typeddict-item]  # the database refuses others
+    if line.layer_kind != layer_kind:
+        item["layer_kind"] = line.layer_kind  # type: ignore[typeddict-item]
+    return item
+
+
+def _kept(lines: list[Line]) -> str:
+    """What was done by hand, by content, for a field of the form."""
+    changed = {
+        line.content: (line.memory_type, line.layer_kind, line.is_chosen)
+        for line in lines
+        if not line.is_chosen or (line.memory_type, line.layer_kind) != _labels(line.content)[:2]
+    }
+    return json.dumps(changed) if changed else ""
+
+
+def _read_kept(form: FormData) -> Kept:
+    try:
+        return {
+            str(content): (str(t), str(layer), bool(c))
+            for content, (t, layer, c) in json.loads(text_of(form, "kept") or "{}").items()
+        }
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return {}
 
 
 routes = [

@@ -46,4 +46,11 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   }
 });
 document.addEventListener("htmx:beforeRequest", (event) => { event.detail.target.setAttribute("aria-busy", "true"); });
-document.addEventListener("htmx:sendError", () => say("The console does not answer."));
+document.addEventListener("htmx:afterRequest", (event) => {
+  event.detail.target.removeAttribute("aria-busy");
+  if (event.detail.xhr.status) document.getElementById("gone").hidden = true;
+});
+document.addEventListener("htmx:sendError", () => { document.getElementById("gone").hidden = false; });
+
+// The access key that came with the address stays neither there nor in the way back.
+if (location.pathname === "/login" && location.search) history.replaceState(null, "", "/login");
