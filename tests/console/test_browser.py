@@ -57,7 +57,7 @@ def test_two_callers_side_by_side(browser: Browser, open_browser: Open) -> None:
     assert "The lawsuit goes to court." not in mine
     assert "The lawsuit goes to court." in theirs
     assert "The raise is six percent." not in theirs
-    assert set(mine) & set(theirs) == {HEBREW, LONG, HOSTILE, "Aisha prefers written feedback."}
+    assert set(mine) & set(theirs) == {HEBREW, LONG[:600] + "…", HOSTILE, "Aisha prefers written feedback."}
     assert (browser.one(".who").text.split()[-3], other.one(".who").text.split()[-3]) == ("hr", "legal")
 
 
@@ -67,7 +67,21 @@ def test_browsing_down_and_filtering_keeps_a_url_for_every_state(browser: Browse
     browser.one("input[name='type'][value='preference'] + span").click()
     browser.until(lambda: browser.texts(".card .content") == ["Aisha prefers written feedback."])
     assert "type=preference" in browser.driver.current_url
-    browser.driver.refresh()
+    # What leads on keeps the filter, as it does on the page that the URL gives.
+    states = []
+    for _ in range(2):
+        states.append(
+            [
+                browser.run(
+                    f"return [...document.querySelectorAll('{css}')].map(e => [e.getAttribute('href'), e.textContent])"
+                )
+                for css in ("#tree a", "#crumbs a", "#total", "#overview")
+            ]
+        )
+        browser.driver.refresh()
+    assert states[0] == states[1]
+    assert all("type=preference" in href for href, _ in states[0][0] + states[0][1])
+    assert browser.one("#total").text == "1 of 5 statements"
     assert browser.texts(".card .content") == ["Aisha prefers written feedback."]
     browser.driver.back()
     browser.until(lambda: len(browser.all(".card")) == 5)
@@ -77,9 +91,14 @@ def test_load_more_adds_to_the_page(browser: Browser, filled: Filled) -> None:
     with filled.memory() as memory:
         memory.ingest_context("many", "g", "s", [{"content": f"Number {n}.", "embedding": None} for n in range(1, 71)])
     browser.go("/browse?family=many")
-    for expected in (60, 70):
-        browser.one(".more a").click()
-        browser.until(lambda expected=expected: len(browser.all(".card")) == expected)
+    for expected, said in ((60, "30 more statements, 60 in all"), (70, "10 more statements, 70 in all")):
+        first_new = len(browser.all(".card"))
+        browser.one(".more a").send_keys(Keys.ENTER)
+        browser.until(lambda said=said: browser.one("#said").get_attribute("textContent") == said)
+        assert len(browser.all(".card")) == expected
+        assert browser.driver.switch_to.active_element == browser.all(".card")[first_new]
+    assert "shown=90" in browser.driver.current_url
+    browser.driver.refresh()
     assert browser.texts(".card .content") == [f"Number {n}." for n in range(70, 0, -1)]
     assert browser.all(".more") == []
 

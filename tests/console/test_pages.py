@@ -29,7 +29,13 @@ def test_families_lead_to_genera_specimens_and_statements_with_counts(visit: Vis
         assert f'href="{path}"' in page
     page = visitor.get("/browse", family="people", genus="team", specimen="Aisha")
     assert "Context people team Aisha" in text_of(page)
-    assert contents(page) == [HEBREW, LONG, HOSTILE, "The raise is six percent.", "Aisha prefers written feedback."]
+    assert contents(page) == [
+        HEBREW,
+        LONG[:600] + "…",
+        HOSTILE,
+        "The raise is six percent.",
+        "Aisha prefers written feedback.",
+    ]
     assert "people 4" in text_of(visit().get("/browse"))
 
 
