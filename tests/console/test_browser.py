@@ -133,6 +133,34 @@ def test_long_words_and_right_to_left_text_stay_in_their_place(
     assert browser.run("return getComputedStyle(document.querySelector('.content')).direction") == "rtl"
 
 
+def test_on_a_narrow_screen_nothing_is_cut_off(open_browser: Open, filled: Filled) -> None:
+    narrow = open_browser("hr", width=390, height=844)
+    beyond = "return document.documentElement.scrollWidth - innerWidth"
+    for menu in narrow.go("/browse?family=people").all(".menu summary")[:2]:
+        menu.click()
+        box = narrow.run("return document.querySelector('[open] > .pop').getBoundingClientRect().toJSON()")
+        assert (box["left"] >= 0, box["right"] <= 390, narrow.run(beyond) <= 0) == (True, True, True)
+    # The tree has a box of its own; what is chosen in it is in sight, also after a filter.
+    with filled.memory() as memory:
+        for n in range(25):
+            memory.ingest_context(f"a{n}", "g", "s", [{"content": f"Number {n} of many.", "embedding": None}])
+    chosen = """
+        const tree = document.getElementById("tree").getBoundingClientRect();
+        const node = document.querySelector("#tree [aria-current]").getBoundingClientRect();
+        return tree.top <= node.top && node.bottom <= tree.bottom"""
+    narrow.go("/browse?family=people&genus=team&specimen=Aisha")
+    assert narrow.run(chosen)
+    narrow.one("input[name='type'][value='preference'] + span").click()
+    narrow.until(lambda: narrow.one("#total").text == "1 of 5 statements")
+    assert narrow.run(chosen)
+    # The picture scrolls in its own box, and says so; a table is lines, of whole words.
+    narrow.go("/graph")
+    assert narrow.one(".scroll-hint").is_displayed()
+    assert narrow.run("const c = document.querySelector('.canvas'); return c.scrollWidth > c.clientWidth")
+    assert narrow.run(beyond) <= 0
+    assert narrow.one("table td").size["width"] > 300
+
+
 def test_an_edit_of_words_is_explained_where_one_looks_for_it(browser: Browser, filled: Filled) -> None:
     browser.go(f"/statement/{filled.ids['written']}").one(".menu summary").click()
     assert "Content cannot be edited: forget and ingest again." in browser.one(".pop").text
