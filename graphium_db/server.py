@@ -288,7 +288,8 @@ class _Cluster:
             return False
         log = self.directory / "startup.log"
         for preferred in (self._last_port(), 0, 0):
-            self._configure(_free_port(preferred))
+            port = _free_port(preferred)
+            self._configure(port)
             before = {path: path.stat().st_size for path in self._logs()}
             done = self.run(
                 "pg_ctl", "start", "--wait", f"--timeout={START_SECONDS}", f"--pgdata={self.directory}", f"--log={log}"
@@ -296,7 +297,7 @@ class _Cluster:
             if done.returncode == 0:
                 return True
             said = b"".join(path.read_bytes()[before.get(path, 0) :] for path in self._logs()).decode(errors="replace")
-            if "Address already in use" not in said:  # somebody took the port since it was looked at
+            if _bind(port) is not None:  # else somebody took the port since it was looked at
                 break
         raise ServerError(
             f"the embedded server does not start: {(said or done.stdout)[-2000:].strip()}",
@@ -484,13 +485,19 @@ def _memory_bytes() -> int:
 
 
 def _free_port(preferred: int) -> int:
-    for port in (preferred, 0):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            with suppress(OSError):
-                probe.bind(("127.0.0.1", port))
-                return int(probe.getsockname()[1])
-    raise ServerError("no TCP port of 127.0.0.1 is free")
+    port = _bind(preferred) or _bind(0)
+    if port is None:
+        raise ServerError("no TCP port of 127.0.0.1 is free")
+    return port
+
+
+def _bind(port: int) -> int | None:
+    """The port, or one that is free for 0; None where somebody has it. Nobody has it afterwards."""
+    with socket.socket() as probe, suppress(OSError):
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", port))
+        return int(probe.getsockname()[1])
+    return None
 
 
 def _refusal(dsn: str) -> str | None:

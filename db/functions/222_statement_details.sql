@@ -41,7 +41,7 @@ begin
                 order by t.last_seen_at desc, t.variant_key limit 100) as k
          left join graphium.dh_specimens o on o.tenant_id = v_tenant_id and o.id = k.specimen_id
      ) as v
-     cross join lateral (select case when v_words <> '{}' then graphium_private.words_v2(s.content, v_language) end as words) as h
+     cross join lateral (select case when v_words <> '{}' then graphium_private.words_v2(s.content, v_language) end as words offset 0) as h -- once for each statement, not for each word
      where s.tenant_id = v_tenant_id and s.id = any (statement_ids)
      order by s.id;
 end

@@ -837,14 +837,12 @@ def guarded_by(table: str, using: str) -> Fault:
 
 
 OWN = "tenant_id = (select graphium_private.caller_tenant_id())"
-SEEN = "graphium_private.is_visible(required_scopes, (select graphium_private.caller_scopes()))"
 SOURCE = (
     "exists (select from graphium.dh_families f where f.tenant_id = dh_symbioses.tenant_id and f.id = source_family_id)"
 )
 # One guard taken away, and everything else as it should be.
 FAULTS: dict[str, Fault] = {
     "everyone in the tenant sees everything": rewritten("is_visible", "(cardinality(required_scopes) = 0)", "true"),
-    "statements of every tenant": guarded_by("graphium.kg_statements", SEEN),
     "specimens whatever their audience": guarded_by("graphium.dh_specimens", OWN),
     "genera of hidden families": guarded_by("graphium.dh_genera", OWN),
     "vectors of hidden statements": guarded_by("graphium.kg_embeddings", OWN),
@@ -853,11 +851,12 @@ FAULTS: dict[str, Fault] = {
         rewritten("_held_audiences", "a.scope_keys && coalesce(v_held, a.scope_keys)", "true"),
     ),
     "symbioses with one visible end": guarded_by("graphium.dh_symbioses", f"{OWN} and {SOURCE}"),
-    "dedup by text into another audience": rewritten(
-        "_match_statements", "and graphium_private._audience(s.required_scopes) = n.audience", ""
+    "dedup by text into another audience": both(
+        rewritten("_find_same_text", "i.content_hash, i.audience)", "i.content_hash, '{}')"),
+        rewritten("_find_same_text", "p.audience_key = n.audience_key and ", ""),
     ),
     "dedup by vector into another audience": rewritten(
-        "_match_statements", "and graphium_private._audience(e.required_scopes) = n.audience", ""
+        "_find_near_statements", "and graphium_private._audience(e.required_scopes) = n.audience", ""
     ),
     "a summary of all audiences": rewritten("_audience_includes", "RETURN (", "RETURN true or ("),
     "settings that widen": rewritten(
@@ -877,7 +876,9 @@ FAULTS: dict[str, Fault] = {
         "and graphium_private.is_visible(required_scopes, (select graphium_private.caller_scopes()))",
         "",
     ),
-    "positions after hidden statements": seeing_everything("graphium_private._place_in_source"),
+    "positions after hidden statements": rewritten(
+        "_last_position", "and graphium_private.is_visible(s.required_scopes, p_scopes)", ""
+    ),
     "supersession by hidden edges": seeing_everything("graphium_private._superseded"),
     "forgetting what is hidden": seeing_everything("graphium.forget_context"),
     "counting what is hidden": seeing_everything("graphium.context_tree"),

@@ -54,6 +54,21 @@ def test_details_tell_rule_last_match_variants_and_words(hr: Graphium) -> None:
     assert (older["content"], older["source"], older["seen_count"]) == ("I prefer tea in meetings!", "tuesday", 2)
 
 
+def test_a_long_statement_is_split_once_however_many_words_are_asked_for(
+    db: Database, tenant: str, hr: Graphium
+) -> None:
+    id = say(hr, "people", "Rain, tea, ships, meetings and a ferry.")
+    boss = db.connect()
+    calls = "select coalesce(pg_stat_get_xact_function_calls('graphium_private.words_v2(text, text)'::regprocedure), 0)"
+    with boss.transaction():
+        boss.execute("select graphium.set_caller(%s, '{hr}')", [tenant])
+        boss.execute("set local track_functions = 'all'")
+        details = "select matched_words from graphium.statement_details(array[%s::uuid], %s)"
+        found = [boss.execute(details, [id, text]).fetchone() for text in ("tea", "tea ships ferry meetings rain")]
+        assert found == [(["tea"],), (["tea", "ship", "ferri", "meet", "rain"],)]
+        assert boss.execute(calls).fetchone() == (2 + 2,)  # each splits the query, and the statement
+
+
 def test_details_of_what_is_hidden_are_not_there(hr: Graphium, open_eyes: Graphium) -> None:
     hidden = say(hr, "people", "The raise is six percent.", "hr")
     seen = say(hr, "people", "It rains.")
