@@ -193,8 +193,9 @@ def test_what_was_replaced_says_by_what(visit: Visit, filled: Filled) -> None:
     assert scores[0] < scores[1]
     first, second = page.split("</article>")[:2]
     assert "Replaced" not in text_of("<main" + first)
-    assert "Replaced by We decided to launch the ferry app in June. (where both are hits, this one stands below" in text_of(
-        second
+    assert (
+        "Replaced by We decided to launch the ferry app in June. (where both are hits, this one stands below"
+        in text_of(second)
     )
     assert f'Replaced by <a href="/statement/{filled.ids["june"]}">' in second
 
