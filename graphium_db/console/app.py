@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 from graphium_db.console.config import Config
 from graphium_db.console.guard import Guard
-from graphium_db.console.page import Told, render, sessions
+from graphium_db.console.page import Told, sessions, tell
 from graphium_db.console.pages import browse, graph, ingest, login, scopes, search, statement, wake_up
 from graphium_db.console.sessions import Sessions
 from graphium_db.console.templating import STATIC, environment
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PAGES = (login, browse, statement, search, ingest, scopes, wake_up, graph)
 
 
-def create_app(config: Config) -> Starlette:
+def create_app(config: Config) -> ASGIApp:
     """The console as an ASGI application. Sessions are in its memory: run it in one process."""
 
     @contextlib.asynccontextmanager
@@ -38,7 +38,6 @@ def create_app(config: Config) -> Starlette:
 
     app = Starlette(
         routes=[*(route for page in PAGES for route in page.routes), Mount("/static", StaticFiles(directory=STATIC))],
-        middleware=[Middleware(Guard, config=config)],
         exception_handlers={HTTPException: _http_error},
         lifespan=lifespan,
     )
@@ -46,7 +45,7 @@ def create_app(config: Config) -> Starlette:
     app.state.sessions = Sessions(config)
     app.state.templates = environment()
     app.state.embedder = config.embedder or _embedder()
-    return app
+    return Guard(app, config)
 
 
 def _embedder() -> Embedder | None:
@@ -64,5 +63,7 @@ def _embedder() -> Embedder | None:
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     session: Any = await sessions(request).find(request)
-    what = Told("There is no such page." if error.status_code == 404 else error.detail)
-    return await render(request, "error.html", session, status=error.status_code, error=what)
+    what = Told("There is no such page." if error.status_code == 404 else error.detail, status=error.status_code)
+    response = await tell(request, session, what)
+    response.headers.update(error.headers or {})
+    return response

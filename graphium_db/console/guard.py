@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graphium_db.console.config import Config
 
 LONGEST_BODY = 2_000_000
+LONGEST_LOGIN = 64_000  # of whom nobody knows yet
+BODY_SECONDS = 30.0
 HEADERS = {
     # Everything from here, nothing inline: text of others cannot become script or style, whatever a page does wrong.
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -25,11 +30,9 @@ HEADERS = {
 }
 
 
-class _TooLongError(Exception):
-    pass
-
-
 class Guard:
+    """Around the whole application: what it says when it fails has the headers too."""
+
     def __init__(self, app: ASGIApp, config: Config) -> None:
         self.app = app
         self.names = config.host_names
@@ -47,25 +50,26 @@ class Guard:
                     answer[name] = value
             await send(message)
 
-        received = 0
+        longest = LONGEST_LOGIN if scope["path"] in ("/login", "/logout") else LONGEST_BODY
+        received, is_whole, deadline = 0, False, time.monotonic() + BODY_SECONDS
 
         async def receive_within_bounds() -> Message:
-            nonlocal received
-            message = await receive()
+            nonlocal received, is_whole
+            try:
+                message = await asyncio.wait_for(receive(), None if is_whole else deadline - time.monotonic())
+            except asyncio.TimeoutError:
+                raise HTTPException(408, "That took too long to arrive.", {"connection": "close"}) from None
             received += len(message.get("body", b""))
-            if received > LONGEST_BODY:
-                raise _TooLongError
+            is_whole = not message.get("more_body", False)
+            if received > longest:
+                raise HTTPException(413, f"Too long: at most {longest // 1000} kB at a time.", {"connection": "close"})
             return message
 
         refusal = self._refusal(scope, headers)
         if refusal is not None:
             await refusal(scope, receive, send_with_headers)
             return
-        try:
-            await self.app(scope, receive_within_bounds, send_with_headers)
-        except _TooLongError:
-            answer = PlainTextResponse("Too long: at most 2 MB at a time.", 413)
-            await answer(scope, receive, send_with_headers)
+        await self.app(scope, receive_within_bounds, send_with_headers)
 
     def _refusal(self, scope: Scope, headers: Headers) -> PlainTextResponse | None:
         host = headers.get("host", "")
@@ -74,9 +78,16 @@ class Guard:
         if scope["method"] in ("GET", "HEAD"):
             return None
         site, origin = headers.get("sec-fetch-site"), headers.get("origin")
-        if site not in (None, "same-origin", "none") or (origin is not None and urlsplit(origin).netloc != host):
+        if site not in (None, "same-origin", "none") or (origin is not None and _netloc(origin) != host):
             return PlainTextResponse("A change must come from a page of this console.", 403)
         return None
+
+
+def _netloc(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""
 
 
 def _name(host: str) -> str:

@@ -10,10 +10,12 @@ import psycopg
 from psycopg_pool import PoolTimeout
 from starlette.applications import Starlette
 from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from graphium_db.console.config import Config
+from graphium_db.console.guard import LONGEST_BODY
 from graphium_db.console.sessions import Session, Sessions
 from graphium_db.console.templating import link
 from graphium_db.errors import (
@@ -76,7 +78,10 @@ async def render(
 
 
 async def form_of(request: Request) -> FormData:
-    return await request.form(max_files=0, max_fields=5000)
+    try:
+        return await request.form(max_files=0, max_fields=5000, max_part_size=LONGEST_BODY)
+    except (UnicodeError, LookupError):
+        raise HTTPException(400, "The form is not in UTF-8.") from None
 
 
 def goto(path: str, **query: Any) -> RedirectResponse:
@@ -96,9 +101,7 @@ def signed_in(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         if session is None:
             return _to_login(request)
         if request.method == "POST" and not await has_csrf(request):
-            return await render(request, "error.html", session, status=403, error=Told(
-                "This form is not of your session.", "Nothing was changed. Go back, load the page again, and repeat."
-            ))  # fmt: skip
+            return await tell(request, session, NOT_YOURS)
         try:
             return await handler(request, session)
         except (GraphiumError, psycopg.Error, PoolTimeout) as error:
@@ -121,6 +124,13 @@ class Told:
 
     def __init__(self, message: str, hint: str | None = None, code: str | None = None, status: int = 400) -> None:
         self.message, self.hint, self.code, self.status = message, hint, code, status
+
+
+NOT_YOURS = Told(
+    "This form is not of your session.",
+    "Nothing was changed. Go back, load the page again, and repeat.",
+    status=403,
+)
 
 
 def told(error: Exception) -> Told:
@@ -147,6 +157,10 @@ async def failed(request: Request, session: Session, error: Exception) -> Respon
     what = told(error)
     if what.status >= 500:
         _log.error("%s", error)
+    return await tell(request, session, what)
+
+
+async def tell(request: Request, session: Session | None, what: Told) -> Response:
     try:
         return await render(request, "error.html", session, status=what.status, error=what)
     except (GraphiumError, psycopg.Error, PoolTimeout):  # not even who is asking

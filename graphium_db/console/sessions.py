@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import secrets
@@ -26,14 +27,18 @@ if TYPE_CHECKING:
 
 IDLE = 60 * 60.0
 LONGEST = 12 * 60 * 60.0
-MOST = 200
+# At most MOST * CONNECTIONS of the database are held, and by one principal PER_NAME * CONNECTIONS.
+MOST = 40
+PER_NAME = 5
+CONNECTIONS = 2
+AT_ONCE = 4
 
 
 @dataclass(slots=True)
 class Session:
-    """One login: a client with that caller's own credentials."""
+    """One login: a client with that caller's own credentials. `login` is None for the server's own."""
 
-    login: str
+    login: str | None
     pool: AsyncConnectionPool[Any]
     tenant: str | None
     scopes: Sequence[str] | None
@@ -68,38 +73,43 @@ async def open_session(
         psycopg.OperationalError: the database does not let him in.
         GraphiumError: it does, and takes him for nobody.
     """
-    dsn = config.dsn
+    dsn = make_conninfo(config.dsn, application_name="graphium console", client_encoding="utf8")
     if user is not None:
         # An empty password would be looked for in PGPASSWORD and ~/.pgpass, which are the server's own.
-        dsn = make_conninfo(dsn, user=user, password=password or "\x20", application_name="graphium console")
-    connection = await psycopg.AsyncConnection.connect(dsn, connect_timeout=5)  # a pool would retry for long
-    by_peer = connection.info.host.startswith("/") and not connection.pgconn.used_password
-    await connection.close()
-    if user is not None and by_peer:
-        # The socket let in the system user that the console runs as, whoever asks it to.
-        raise psycopg.OperationalError("password authentication failed: the socket asked for no password")
+        dsn = make_conninfo(dsn, user=user, password=password or "\x20")
+    settings: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
+    # Without a pool, which would retry for long.
+    async with await psycopg.AsyncConnection.connect(dsn, connect_timeout=5, **settings) as connection:
+        if user is not None and connection.info.host.startswith("/") and not connection.pgconn.used_password:
+            # The socket let in the system user that the console runs as, whoever asks it to.
+            raise psycopg.OperationalError("password authentication failed: the socket asked for no password")
+        await _set_dates(connection)
+        asking = AsyncGraphium(connection=connection, tenant=tenant, scopes=scopes)
+        caller = await asking.caller()
+        may_write = await _may_write(asking)
+    if embedder is not None and (embedder.name, embedder.dimensions) != (caller.embedding_model, caller.dimensions):
+        embedder = None  # its vectors would be refused: by words alone
     pool: AsyncConnectionPool[Any] = AsyncConnectionPool(
         dsn,
         min_size=0,
-        max_size=4,
-        max_idle=60,
+        max_size=CONNECTIONS,
+        max_idle=10,
+        max_lifetime=5 * 60,  # after which the login's password is asked for again
         timeout=10,
-        kwargs={"autocommit": True, "prepare_threshold": None, "application_name": "graphium console"},
+        kwargs=settings,
+        configure=_set_dates,
         open=False,
         name="graphium console",
     )
     await pool.open()
     memory = AsyncGraphium(pool=pool, tenant=tenant, scopes=scopes, embedder=embedder)
-    session = Session(user or "this server", pool, tenant, scopes, embedder, memory)
-    try:
-        caller = await memory.caller()
-        session.may_write = await _may_write(memory)
-        if embedder is not None and (embedder.name, embedder.dimensions) != (caller.embedding_model, caller.dimensions):
-            session.embedder = None  # its vectors would be refused: by words alone
-    except BaseException:
-        await session.close()
-        raise
-    return session
+    return Session(user, pool, tenant, scopes, embedder, memory, may_write)
+
+
+async def _set_dates(connection: psycopg.AsyncConnection[Any]) -> None:
+    """A login may have a DateStyle of its own, which psycopg does not read."""
+    if not (connection.info.parameter_status("DateStyle") or "").startswith("ISO"):
+        await connection.execute("set datestyle to ISO")
 
 
 async def _may_write(memory: AsyncGraphium) -> bool:
@@ -120,6 +130,7 @@ class Sessions:
         self._serializer = URLSafeSerializer(config.secret, salt="graphium session")
         self._key = config.secret.encode()
         self._open: dict[str, Session] = {}
+        self.door = asyncio.Semaphore(AT_ONCE)
         self.cookie = f"graphium_{config.port}"  # cookies know hosts and not ports: two consoles on one machine
 
     def id_of(self, request: Request) -> str | None:
@@ -140,11 +151,15 @@ class Sessions:
     async def start(self, session: Session) -> str:
         """A new id for a new login, so that nobody can have planted it."""
         await self._sweep()
-        while len(self._open) >= MOST:
-            oldest = min(self._open, key=lambda id: self._open[id].used)
-            await self._open.pop(oldest).close()
+        own = [id for id, other in self._open.items() if session.login is not None and other.login == session.login]
+        ended = own[: max(0, len(own) - PER_NAME + 1)]
+        if len(self._open) - len(ended) >= MOST:
+            ended.append(min(self._open, key=lambda id: self._open[id].used))
+        closing = [self._open.pop(id) for id in ended]
         id = self.new_id()
         self._open[id] = session
+        for other in closing:
+            await other.close()
         return id
 
     async def end(self, request: Request) -> None:

@@ -209,6 +209,36 @@ def test_scopes_are_previewed_as_chips_change(browser: Browser, filled: Filled) 
     browser.until(lambda: browser.one("h1").text == "1 row changed")
 
 
+@pytest.mark.parametrize("scripts", [True, False], ids=["script", "no script"])
+def test_no_key_saves_scopes_that_were_not_previewed(open_browser: Open, filled: Filled, scripts: bool) -> None:
+    browser = open_browser("hr", scripts=scripts)
+    path = f"/scopes/statement/{filled.ids['hebrew']}"
+
+    def preview_of(*scopes: str) -> bool:
+        return [i.get_attribute("value") for i in browser.all("#apply input[name='scope']")] == list(scopes)
+
+    browser.go(path).one("input[list]").send_keys("hr", Keys.ENTER)
+    browser.until(lambda: preview_of("hr"))
+    for key in (Keys.TAB, Keys.ENTER):  # with a preview shown
+        field = browser.one("input[list]")
+        field.clear()
+        field.send_keys("zeta" if key == Keys.TAB else "eta", key)
+    browser.until(lambda: preview_of("hr", "eta") if not scripts else "Refused" in browser.one("#preview").text)
+    assert browser.one("h1").text.startswith("Who may see")
+    assert HEBREW in filled.contents()  # still open
+    browser.go(path).one("input[list]").send_keys("hr", Keys.ENTER)
+    browser.until(lambda: preview_of("hr"))
+    browser.run("document.querySelector('input[list]').value = 'zeta'") if scripts else browser.one(
+        "input[list]"
+    ).send_keys("zeta")
+    browser.one("#apply button").send_keys(Keys.ENTER)
+    browser.until(lambda: browser.one("h1").text == "1 row changed")
+    with filled.memory("hr") as memory:
+        (row,) = memory.recall_context(statement_ids=[filled.ids["hebrew"]])
+        assert row.required_scopes == ("hr",)
+        memory.set_required_scopes("statement", row.statement_id, [])
+
+
 def test_the_slider_and_the_picture(browser: Browser) -> None:
     browser.go("/wake-up?budget=100").one("#budget").send_keys(Keys.ARROW_RIGHT)
     assert browser.one("output").text == "150"

@@ -5,17 +5,24 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NoReturn
 
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg_pool import PoolTimeout
+from starlette.testclient import TestClient
+from starlette.types import Message
 
-from graphium_db.console import Allowed, Config
+from graphium_db.aio import AsyncGraphium
+from graphium_db.console import Allowed, Config, create_app, guard
 from graphium_db.console.config import read_allowed
-from graphium_db.console.sessions import open_session
+from graphium_db.console.pages import login
+from graphium_db.console.sessions import AT_ONCE, PER_NAME, Sessions, open_session
 from graphium_db.errors import BadArgumentError
-from tests.console.conftest import KEY, Filled, Visitor, text_of
+from tests.console.conftest import HEBREW, KEY, Filled, Visitor, config, text_of
 
 Visit = Callable[..., Visitor]
 
@@ -33,12 +40,32 @@ def test_without_a_login_every_page_leads_to_it_and_back(visit: Visit) -> None:
     )
 
 
-@pytest.mark.parametrize("next", ["//evil.example/", "/\\evil.example", "https://evil.example/"])
+@pytest.mark.parametrize(
+    "next", ["//evil.example/", "/\\evil.example", "https://evil.example/", "/é\\evil.example", "\t//evil.example"]
+)
 def test_a_login_leads_to_no_other_site(visit: Visit, next: str) -> None:
     visitor = visit(look_in=False)
     visitor.get("/login")
     data = {"csrf": visitor.csrf, "as": "tenant", "tenant": "0", "key": KEY, "next": next}
     assert visitor.client.post("/login", data=data, follow_redirects=False).headers["location"] == "/browse"
+
+
+@pytest.mark.parametrize(
+    ("next", "sent"),
+    [
+        ("/é/evil.example", "/%C3%A9/evil.example"),
+        ("/\u200b/evil.example", "/%E2%80%8B/evil.example"),
+        ("/\t/evil.example/", "/%09/evil.example/"),
+        ("/browse\r\nX: 1", "/browse%0D%0AX:%201"),
+        ("/\x00", "/%00"),
+        ("/search?q=caf%C3%A9+au+lait", "/search?q=caf%C3%A9+au+lait"),
+    ],
+)
+def test_what_a_login_leads_to_is_encoded(visit: Visit, next: str, sent: str) -> None:
+    visitor = visit(look_in=False)
+    visitor.get("/login")
+    data = {"csrf": visitor.csrf, "as": "tenant", "tenant": "0", "key": KEY, "next": next}
+    assert visitor.client.post("/login", data=data, follow_redirects=False).headers["location"] == sent
 
 
 def test_a_tenant_is_looked_at_with_the_key_and_the_scopes_that_were_chosen(visit: Visit, filled: Filled) -> None:
@@ -85,7 +112,7 @@ def test_a_principal_logs_in_with_his_own_credentials(visit: Visit, filled: Fill
 
 def test_a_login_that_is_nobody_is_refused(visit: Visit, filled: Filled) -> None:
     visitor = visit(look_in=False)
-    for user in ("no such login", filled.db.cluster.role(filled.db.login())):
+    for user in ("no such login", "n" * 10_000, filled.db.cluster.role(filled.db.login())):
         visitor.get("/login")
         page = visitor.post(
             "/login", status=403, **{"as": "principal", "user": user, "password": filled.db.cluster.password}
@@ -99,11 +126,11 @@ def test_a_socket_that_asks_no_password_lets_nobody_in(filled: Filled) -> None:
     port = conninfo_to_dict(filled.db.dsn("app"))["port"]
     if not Path(folder, f".s.PGSQL.{port}").exists():
         pytest.skip("the server's socket is not to be seen from here")
-    config = Config(make_conninfo(filled.db.dsn("app"), host=folder))
+    by_socket = Config(make_conninfo(filled.db.dsn("app"), host=folder))
     role = filled.db.cluster.role(filled.principal)
 
     async def log_in(**caller: str) -> None:
-        await (await open_session(config, None, **caller)).close()
+        await (await open_session(by_socket, None, **caller)).close()
 
     asyncio.run(log_in(tenant=filled.tenant))  # the console's own login
     with pytest.raises(psycopg.OperationalError, match="authentication failed"):
@@ -160,6 +187,76 @@ def test_a_login_makes_a_new_session_and_a_logout_ends_it(visit: Visit) -> None:
     assert again.client.get("/browse", follow_redirects=False).status_code == 303
 
 
+def test_a_logout_without_its_token_is_refused_and_changes_nothing(visit: Visit) -> None:
+    visitor = visit()
+    response = visitor.client.post("/logout", data={"csrf": "0" * 64}, follow_redirects=False)
+    assert response.status_code == 403
+    assert "set-cookie" not in response.headers
+    assert visitor.client.get("/browse", follow_redirects=False).status_code == 200
+
+
+def test_of_one_name_the_oldest_login_ends_and_nobody_elses(visit: Visit, filled: Filled) -> None:
+    cluster = filled.db.cluster
+
+    def log_in(login: str) -> Visitor:
+        visitor = visit(look_in=False)
+        visitor.get("/login")
+        visitor.post("/login", **{"as": "principal", "user": cluster.role(login), "password": cluster.password})
+        return visitor
+
+    def is_in(visitor: Visitor) -> bool:
+        return visitor.client.get("/browse", follow_redirects=False).status_code == 200
+
+    other, tenant = log_in(filled.reader), visit()
+    visitors = [log_in(filled.principal) for _ in range(PER_NAME)]
+    assert all(map(is_in, visitors))
+    visitors.append(log_in(filled.principal))
+    assert [is_in(visitor) for visitor in visitors] == [False] + [True] * PER_NAME
+    assert is_in(other)
+    assert is_in(tenant)
+
+
+def test_logins_come_a_few_at_a_time(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    visitor = visit(look_in=False)
+    visitor.get("/login")
+    monkeypatch.setattr(login, "PATIENCE", 0.01)
+    opening: list[str] = []
+
+    async def open_session(*_arguments: object, **_caller: object) -> None:
+        """As a database that answers when all are there whom it will see."""
+        opening.append("")
+        while len(answers) < 8 - AT_ONCE:
+            await asyncio.sleep(0)
+        raise psycopg.OperationalError("password authentication failed")
+
+    answers: list[int] = []
+    monkeypatch.setattr(login, "open_session", open_session)
+
+    def knock() -> None:
+        response = visitor.client.post(
+            "/login", data={"csrf": visitor.csrf, "as": "principal", "user": "x", "password": "y"}
+        )
+        answers.append(response.status_code)
+        assert (response.headers.get("retry-after") == "5") == (response.status_code == 503)
+
+    with ThreadPoolExecutor(8) as pool:
+        for knocked in [pool.submit(knock) for _ in range(8)]:
+            knocked.result()
+    assert sorted(answers) == [403] * AT_ONCE + [503] * (8 - AT_ONCE)
+    assert len(opening) == AT_ONCE
+
+
+def test_a_date_style_and_an_encoding_of_ones_own_do_no_harm(visit: Visit, filled: Filled) -> None:
+    cluster = filled.db.cluster
+    role = cluster.role(filled.principal)
+    for setting in ("datestyle = 'SQL, DMY'", "client_encoding = latin1"):
+        filled.db.connect().execute(f'alter role "{role}" set {setting}')
+    visitor = visit(look_in=False)
+    visitor.get("/login")
+    visitor.post("/login", **{"as": "principal", "user": role, "password": cluster.password})
+    assert HEBREW in visitor.get("/browse", family="people")
+
+
 @pytest.mark.parametrize("token", [None, "", "0" * 64, "ü"])
 def test_no_change_without_the_sessions_own_token(visit: Visit, filled: Filled, token: str | None) -> None:
     visitor = visit("hr")
@@ -186,7 +283,7 @@ def test_no_change_without_the_sessions_own_token(visit: Visit, filled: Filled, 
 
 
 @pytest.mark.parametrize(
-    "headers", [{"origin": "http://evil.example"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}]
+    "headers", [{"origin": "http://evil.example"}, {"origin": "null"}, {"origin": "http://["}, {"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}]
 )  # fmt: skip
 def test_no_change_from_another_site(visit: Visit, filled: Filled, headers: dict[str, str]) -> None:
     visitor = visit()
@@ -216,12 +313,73 @@ def test_every_answer_is_uncached_and_runs_nothing_that_is_not_ours(visit: Visit
         assert headers["x-content-type-options"] == "nosniff"
 
 
+def test_what_fails_has_the_same_headers(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = create_app(config(filled))
+    monkeypatch.setattr(Sessions, "find", None)  # as a fault of ours
+    response = TestClient(app, raise_server_exceptions=False).get("/browse")
+    assert response.status_code == 500
+    assert response.headers["content-security-policy"].startswith("default-src 'none'")
+    assert response.headers["cache-control"] == "no-store"
+
+
+def test_a_form_in_an_unknown_encoding_is_refused(visit: Visit) -> None:
+    body = b'--b\r\nContent-Disposition: form-data; name="user"\r\n\r\nx\r\n--b--\r\n'
+    headers = {"content-type": "multipart/form-data; boundary=b; charset=undefined"}
+    assert visit(look_in=False).client.post("/login", content=body, headers=headers).status_code == 400
+
+
+def test_errors_are_told_while_the_database_is_away(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    visitor = visit()
+
+    async def caller(_: object) -> None:
+        raise PoolTimeout("no connection")
+
+    monkeypatch.setattr(AsyncGraphium, "caller", caller)
+    assert "There is no such page." in visitor.get("/nothing", status=404)
+    assert visitor.client.delete("/browse").status_code == 405
+    assert "not of your session" in visitor.post("/ingest", status=403, csrf="0")
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "BODY_SECONDS", 0.01)
+    app, sent = create_app(config(filled)), []
+
+    async def receive() -> NoReturn:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"testserver"), (b"content-type", b"application/x-www-form-urlencoded")]
+    scope = {"type": "http", "method": "POST", "path": "/login", "headers": headers, "query_string": b""}
+    asyncio.run(app(scope | {"scheme": "http", "server": ("testserver", 80), "root_path": ""}, receive, send))
+    assert sent[0]["status"] == 408
+    assert (b"connection", b"close") in sent[0]["headers"]
+
+
 def test_a_body_has_an_end(visit: Visit) -> None:
     visitor = visit()
     visitor.get("/ingest")
     assert (
         visitor.client.post("/ingest/preview", data={"csrf": visitor.csrf, "text": "x" * 2_100_000}).status_code == 413
     )
+
+
+def test_of_whom_nobody_knows_less_is_taken(visit: Visit) -> None:
+    for path in ("/login", "/logout"):
+        for length, status in ((63_000, 403), (65_000, 413)):
+            response = visit(look_in=False).client.post(
+                path, content=b"&" * length, headers={"content-type": "application/x-www-form-urlencoded"}
+            )
+            assert response.status_code == status, path
+
+
+def test_a_field_may_be_as_long_as_a_body(visit: Visit) -> None:
+    visitor = visit()
+    visitor.get("/ingest")
+    place = {"family": "f", "genus": "g", "specimen": "s"}
+    visitor.post("/ingest/preview", text="x" * 1_900_000, mode="lines", **place)
 
 
 def test_what_may_be_chosen_comes_from_a_file(tmp_path: Path) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
 from graphium_db import Graphium
+from graphium_db.console.cards import Card
 from tests.client.embedders import WordEmbedder
 from tests.console.conftest import HEBREW, HOSTILE, LONG, Filled, Visitor, text_of
 
@@ -227,6 +229,15 @@ def test_symbiosis_hits_stand_apart(visit: Visit) -> None:
     assert "related to" in text_of(along)
 
 
+def test_the_words_of_a_query_are_found_in_one_pass() -> None:
+    """Twenty thousand of them in a text of as many: each with each would be 400 million."""
+    n = 20_000
+    statement = SimpleNamespace(content="Meetings " + " ".join(f"Word{i}x" for i in range(n)) + " meeting")
+    stems = [f"word{i}x" for i in range(n)] + ["meet", "absent"]
+    words = Card(statement, SimpleNamespace(matched_words=stems), []).matched_words  # type: ignore[arg-type]
+    assert words == [f"Word{i}x" for i in range(n)] + ["Meetings", "absent"]
+
+
 def test_an_empty_search_and_one_without_hits_say_what_to_do(visit: Visit) -> None:
     assert "What do the agents know about" in visit().get("/search")
     assert "Nothing found for" in visit().get("/search", q="zzz", by="words")
@@ -316,6 +327,22 @@ def test_an_edit_of_scopes_is_previewed_and_refused_where_the_caller_would_lose_
     assert "5 rows changed" in visitor.post(path, scope=["hr"], cascade="1")
     assert not filled.contents() & {HEBREW}
     assert filled.contents("legal") >= {"The lawsuit goes to court."}  # as it was
+
+
+def test_what_is_applied_is_what_was_previewed(visit: Visit, filled: Filled) -> None:
+    visitor = visit("hr")
+    path = f"/scopes/statement/{filled.ids['written']}"
+    visitor.get(path)
+    page = visitor.post(f"{path}/preview", scope=["hr", "a\u202eb"])
+    edit, apply = (part.split("</form>")[0] for part in page.split('<form id="')[1:])
+    assert "formaction" not in page
+    assert f'action="{path}/preview"' in edit
+    assert f'action="{path}"' in apply
+    assert re.findall(r'<input type="(\w+)" name="(?:scope|cascade)" value="([^"]+)"', apply) == [
+        ("hidden", "hr"),
+        ("hidden", "a\u202eb"),
+    ]
+    assert "everyone without <bdi>hr</bdi> or <bdi>a\u202eb</bdi>" in page  # each keeps its direction to itself
 
 
 def test_opening_up_says_that_nobody_loses_sight(visit: Visit, filled: Filled) -> None:

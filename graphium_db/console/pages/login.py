@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import re
+from typing import Any
+from urllib.parse import quote
 
 import psycopg
 from psycopg_pool import PoolTimeout
@@ -11,11 +14,28 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from graphium_db.console.page import Told, config, form_of, goto, has_csrf, render, sessions, state, text_of, told
+from graphium_db.console.page import (
+    NOT_YOURS,
+    Told,
+    config,
+    form_of,
+    goto,
+    has_csrf,
+    render,
+    sessions,
+    state,
+    tell,
+    text_of,
+    told,
+)
 from graphium_db.console.sessions import Session, open_session
 from graphium_db.errors import GraphiumError
 
 WRONG = Told("Name or password is wrong.", "It is a login of the database that was bound by graphium principal add.")
+BUSY = Told("Too many log in at this moment.", "Try again in a few seconds.", status=503)
+LONGEST_NAME = 63  # bytes: PostgreSQL cuts longer ones
+PATIENCE = 10.0
+_PRINTABLE = "".join(map(chr, range(33, 127)))
 
 
 async def show(request: Request) -> Response:
@@ -33,23 +53,36 @@ async def log_in(request: Request) -> Response:
     try:
         session = await _session(request)
     except _RefusedError as refused:
-        await asyncio.sleep(0.5)  # guessing is slow
-        return await _page(request, next=next, key=key, error=refused.told, user=text_of(form, "user"), status=403)
+        status = 503 if refused.told.status == 503 else 403
+        if status == 403:
+            await asyncio.sleep(0.5)  # guessing is slow
+        response = await _page(
+            request, next=next, key=key, error=refused.told, user=text_of(form, "user"), status=status
+        )
+        if status == 503:
+            response.headers["retry-after"] = "5"
+        return response
     await sessions(request).end(request)
     id = await sessions(request).start(session)
     response = goto("/browse")
-    if next.startswith("/") and not next.startswith(("//", "/\\")):
-        response.headers["location"] = next.encode("ascii", "ignore").decode()
+    response.headers["location"] = _here(next)
     sessions(request).set_cookie(request, response, id)
     return response
 
 
 async def log_out(request: Request) -> Response:
-    if await has_csrf(request):
-        await sessions(request).end(request)
+    if not await has_csrf(request):
+        return await tell(request, await sessions(request).find(request), NOT_YOURS)
+    await sessions(request).end(request)
     response = goto("/login")
     sessions(request).set_cookie(request, response, sessions(request).new_id())
     return response
+
+
+def _here(next: str) -> str:
+    """A page of this console: what will be sent is checked, and not what came."""
+    encoded = quote(next, safe=_PRINTABLE, errors="replace")
+    return encoded if re.fullmatch(r"/(?!/)[!-\[\]-~]*", encoded) else "/browse"
 
 
 class _RefusedError(Exception):
@@ -59,7 +92,6 @@ class _RefusedError(Exception):
 
 async def _session(request: Request) -> Session:
     form = await form_of(request)
-    embedder = state(request).embedder
     try:
         if text_of(form, "as") == "tenant":
             key = config(request).access_key.encode()
@@ -72,12 +104,12 @@ async def _session(request: Request) -> Session:
                 raise _RefusedError(Told("Choose a tenant.", None))
             chosen = {value for value in form.getlist(f"scope-{text_of(form, 'tenant')}") if isinstance(value, str)}
             scopes = [scope for scope in allowed.scopes if scope in chosen]
-            return await open_session(config(request), embedder, tenant=allowed.tenant, scopes=scopes)
+            return await _open(request, tenant=allowed.tenant, scopes=scopes)
         user, password = text_of(form, "user"), form.get("password", "")
-        if not user or "\x00" in user + str(password):
+        if not 0 < len(user.encode("utf-8", "replace")) <= LONGEST_NAME or "\x00" in user + str(password):
             raise _RefusedError(WRONG)
         tenant = text_of(form, "tenant") or None
-        return await open_session(config(request), embedder, user=user, password=str(password), tenant=tenant)
+        return await _open(request, user=user, password=str(password), tenant=tenant)
     except GraphiumError as error:
         raise _RefusedError(told(error)) from None
     except psycopg.OperationalError as error:
@@ -88,6 +120,19 @@ async def _session(request: Request) -> Session:
         if isinstance(error, psycopg.errors.InsufficientPrivilege):  # a login that has nothing to do with Graphium
             raise _RefusedError(WRONG) from None
         raise _RefusedError(told(error)) from None
+
+
+async def _open(request: Request, **caller: Any) -> Session:
+    """A few at a time: each asks the database for a connection, and anybody may ask for a login."""
+    door = sessions(request).door
+    try:
+        await asyncio.wait_for(door.acquire(), PATIENCE)
+    except asyncio.TimeoutError:
+        raise _RefusedError(BUSY) from None
+    try:
+        return await open_session(config(request), state(request).embedder, **caller)
+    finally:
+        door.release()
 
 
 async def _page(
