@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from starlette.requests import Request
@@ -82,9 +83,10 @@ async def _search(
 
 
 def _asked(text: str) -> Callable[[str], str]:
-    """The word of the query that a stem is of: explanations tell stems, `meet` for meetings."""
+    """The word of the query that a stem is of: explanations tell stems, `meet` for meetings. Each is
+    looked for once, however many hits have it."""
     words = re.findall(r"\w+", text.lower())
-    return lambda stem: next((word for word in words if word.startswith(stem)), stem)
+    return cache(lambda stem: next((word for word in words if word.startswith(stem)), stem))
 
 
 routes = [Route("/search", signed_in(search), methods=["GET"])]
