@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from types import SimpleNamespace
 
 import pytest
 
 from graphium_db import Graphium
-from graphium_db.console.cards import Card
 from tests.client.embedders import WordEmbedder
 from tests.console.conftest import HEBREW, HOSTILE, LONG, Filled, Visitor, text_of
 
@@ -227,15 +225,6 @@ def test_symbiosis_hits_stand_apart(visit: Visit) -> None:
     assert "Aisha prefers written feedback." in primary
     assert contents(along) == ["We decided to launch the ferry app in June."]
     assert "related to" in text_of(along)
-
-
-def test_the_words_of_a_query_are_found_in_one_pass() -> None:
-    """Twenty thousand of them in a text of as many: each with each would be 400 million."""
-    n = 20_000
-    statement = SimpleNamespace(content="Meetings " + " ".join(f"Word{i}x" for i in range(n)) + " meeting")
-    stems = [f"word{i}x" for i in range(n)] + ["meet", "absent"]
-    words = Card(statement, SimpleNamespace(matched_words=stems), []).matched_words  # type: ignore[arg-type]
-    assert words == [f"Word{i}x" for i in range(n)] + ["Meetings", "absent"]
 
 
 def test_an_empty_search_and_one_without_hits_say_what_to_do(visit: Visit) -> None:
