@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -45,19 +44,8 @@ class Card:
         return is_open(self.statement.required_scopes)
 
     @property
-    def matched_words(self) -> list[str]:
-        """The query's words that it has, as they stand in it. The database tells stems: `meet` for meetings."""
-        stems = set(self.details.matched_words)
-        lengths = sorted({len(stem) for stem in stems})
-        found: dict[str, str] = {}
-        for match in re.finditer(r"\w+", self.statement.content):
-            if len(found) == len(stems):
-                break
-            word = match[0].lower()
-            for length in lengths:
-                if word[:length] in stems:
-                    found.setdefault(word[:length], match[0])
-        return [found.get(stem, stem) for stem in self.details.matched_words]
+    def replaced_by(self) -> list[Link]:
+        return [link for link in self.links if link.reads == KINDS["supersedes"][1]]
 
     @property
     def can_reword(self) -> bool:
@@ -74,14 +62,12 @@ def place(family: str | None, genus: str | None = None, specimen: str | None = N
     return link("/browse", family=family, genus=genus if family else None, specimen=specimen if genus else None)
 
 
-async def cards(
-    memory: AsyncGraphium, statements: Sequence[RecalledStatement | SearchHit], query: str | None = None
-) -> list[Card]:
+async def cards(memory: AsyncGraphium, statements: Sequence[RecalledStatement | SearchHit]) -> list[Card]:
     """Cards in the order of `statements`; of one that was forgotten meanwhile there is none."""
     if not statements:
         return []
     ids = [statement.statement_id for statement in statements]
-    details, edges = await asyncio.gather(memory.statement_details(ids, query), memory.list_symbioses(ids))
+    details, edges = await asyncio.gather(memory.statement_details(ids), memory.list_symbioses(ids))
     by_id = {row.statement_id: row for row in details}
     return [
         Card(statement, by_id[statement.statement_id], _links(by_id[statement.statement_id], edges))

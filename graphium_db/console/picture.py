@@ -1,12 +1,13 @@
 """Where everything stands in the picture of the taxonomy. A template makes the SVG of it.
 
 Each family is a box with its genera and their specimens in lines; boxes stand in columns, each where the column is
-shortest. Symbioses are curves between lines, from side to side.
+shortest. Symbioses are curves between lines, from side to side: they bend in the gutters between columns, and cross a
+column between two of its boxes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -61,6 +62,7 @@ class Curve:
 class Picture:
     width: int
     height: int
+    columns: int
     boxes: list[Box]
     curves: list[Curve]
     vertices: int
@@ -71,7 +73,8 @@ def draw(root: Taxon, edges: Sequence[Symbiosis], only: Sequence[str] | None = N
     families = [family for family in root.shown if only is None or family.name in only]
     vertices = sum(1 + len(f.shown) + sum(len(g.shown) for g in f.shown) for f in families)
     with_specimens = vertices <= MOST
-    heights = [MARGIN] * COLUMNS
+    heights = [GAP] * COLUMNS  # each box has a gap above and below, through which a curve may go
+    passages = [[GAP // 2] for _ in range(COLUMNS)]
     spots: dict[UUID, tuple[int, int, int]] = {}  # column, x, y of what an edge can end at
     boxes: list[Box] = []
     drawn = 0
@@ -82,15 +85,18 @@ def draw(root: Taxon, edges: Sequence[Symbiosis], only: Sequence[str] | None = N
         column = heights.index(min(heights))
         box.x, box.y = MARGIN + column * (WIDTH + GUTTER), heights[column]
         heights[column] += box.height + GAP
+        passages[column].append(heights[column] - GAP // 2)
         boxes.append(box)
         drawn += 1 + len(box.lines)
         _remember(spots, column, box, family, with_specimens)
+    curves = _curves(edges, spots, passages)
     columns = min(COLUMNS, max(1, len(boxes)))
     return Picture(
         width=2 * MARGIN + columns * WIDTH + (columns - 1) * GUTTER + (GUTTER if columns == 1 else 0),
-        height=max(heights) - GAP + MARGIN,
+        height=max(heights + [curve.label_y + GAP // 2 for curve in curves]),
+        columns=columns,
         boxes=boxes,
-        curves=_curves(edges, spots),
+        curves=curves,
         vertices=vertices,
         left_out=vertices - drawn,
     )
@@ -137,13 +143,15 @@ def _remember(
                 spots[specimen.id] = (column, box.x, box.y + line.y)
 
 
-def _curves(edges: Sequence[Symbiosis], spots: dict[UUID, tuple[int, int, int]]) -> list[Curve]:
+def _curves(
+    edges: Sequence[Symbiosis], spots: dict[UUID, tuple[int, int, int]], passages: list[list[int]]
+) -> list[Curve]:
     """Of all edges whose ends are drawn; where several meet they stand a little apart, and so do their names."""
     curves: list[Curve] = []
-    met: dict[UUID, int] = {}
+    met: dict[Hashable, int] = {}
     taken: list[tuple[int, int]] = []
     for edge in edges:
-        curve = _curve(edge, spots, met)
+        curve = _curve(edge, spots, met, passages)
         if curve is None:
             continue
         y = curve.label_y
@@ -154,13 +162,15 @@ def _curves(edges: Sequence[Symbiosis], spots: dict[UUID, tuple[int, int, int]])
     return curves
 
 
-def _apart(met: dict[UUID, int], id: UUID) -> int:
-    """0, 5, -5, 10, -10 for the first, second, third … edge that ends here."""
+def _apart(met: dict[Hashable, int], id: Hashable) -> int:
+    """0, 5, -5, 10, -10 for the first, second, third … edge that ends or passes here."""
     n = met[id] = met.get(id, -1) + 1
     return (5 if n % 2 else -5) * ((n + 1) // 2) if n < 5 else 0
 
 
-def _curve(edge: Symbiosis, spots: dict[UUID, tuple[int, int, int]], met: dict[UUID, int]) -> Curve | None:
+def _curve(
+    edge: Symbiosis, spots: dict[UUID, tuple[int, int, int]], met: dict[Hashable, int], passages: list[list[int]]
+) -> Curve | None:
     ends = []
     for ids in (
         (edge.source_specimen_id, edge.source_genus_id, edge.source_family_id),
@@ -175,27 +185,39 @@ def _curve(edge: Symbiosis, spots: dict[UUID, tuple[int, int, int]], met: dict[U
     )
     if from_column == to_column:  # both go out to the right, or from the last column to the left
         side = -1 if from_column == COLUMNS - 1 else 1
-        start_x = from_x + (WIDTH if side > 0 else 0)
-        end_x = to_x + (WIDTH if side > 0 else 0)
-        bend = side * (GUTTER - 30)
-        label_x = start_x + side * (GUTTER // 2)
+        x = from_x + (WIDTH if side > 0 else 0)
+        path = f"M{x} {from_y}" + _bend(x, from_y, x, to_y, side * (GUTTER - 30), side * (GUTTER - 30))
+        label_y = (from_y + to_y) // 2
     else:
         side = 1 if to_column > from_column else -1
-        start_x = from_x + (WIDTH if side > 0 else 0)
-        end_x = to_x + (0 if side > 0 else WIDTH)
-        bend = side * GUTTER * 3 // 5
-        label_x = (start_x + end_x) // 2
-    second = bend if from_column == to_column else -bend
-    path = f"M{start_x} {from_y} C{start_x + bend} {from_y} {end_x + second} {to_y} {end_x} {to_y}"
+        x, y = from_x + (WIDTH if side > 0 else 0), from_y
+        path, bend = f"M{x} {y}", side * GUTTER * 3 // 5
+        label_y = (from_y + to_y) // 2
+        for column in range(from_column + side, to_column, side):  # between two boxes of each column on the way
+            middle = (y + to_y) // 2
+            gap = min(passages[column], key=lambda gap: abs(gap - middle))
+            gap += _apart(met, (column, gap))
+            left = MARGIN + column * (WIDTH + GUTTER)
+            near, far = (left, left + WIDTH)[::side]
+            if column == from_column + side:
+                label_y = (from_y + gap) // 2
+            path += _bend(x, y, near, gap, bend, -bend) + f" H{far}"
+            x, y = far, gap
+        path += _bend(x, y, to_x + (0 if side > 0 else WIDTH), to_y, bend, -bend)
+    label_x = from_x + (WIDTH + GUTTER // 2 if side > 0 else -GUTTER // 2)  # in the gutter beside its source
     names = [
-        " › ".join(name for name in side if name)
-        for side in (
+        " › ".join(name for name in end if name)
+        for end in (
             (edge.source_family, edge.source_genus, edge.source_specimen),
             (edge.target_family, edge.target_genus, edge.target_specimen),
         )
     ]
     title = f"{names[0]} {edge.kind.replace('_', ' ')} {names[1]}" + (f": {edge.note}" if edge.note else "")
-    return Curve(edge.kind, path, label_x, (from_y + to_y) // 2, title)
+    return Curve(edge.kind, path, label_x, label_y, title)
+
+
+def _bend(x: int, y: int, to_x: int, to_y: int, out: int, back: int) -> str:
+    return f" C{x + out} {y} {to_x + back} {to_y} {to_x} {to_y}"
 
 
 def _short(text: str) -> str:

@@ -46,7 +46,15 @@ def percent(value: float | None) -> str:
     if value is None:
         return ""
     text = f"{value:.2f}"
-    return "1.00" if text == "1.00" else text.replace("0.", ".", 1)
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
+
+
+def signed(value: float) -> str:
+    return ("−" if value < 0 else "+") + percent(abs(value))
+
+
+def cut(text: str, most: int = 600) -> str:
+    return text if len(text) <= most else text[:most] + "…"
 
 
 def initial(text: str) -> str:
@@ -62,6 +70,6 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     env.globals["link"] = link
-    env.filters.update(when=when, iso=iso, number=number, percent=percent, spaced=initial)
+    env.filters.update(when=when, iso=iso, number=number, percent=percent, signed=signed, cut=cut, spaced=initial)
     env.globals["counted"] = counted
     return env

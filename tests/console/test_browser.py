@@ -57,7 +57,7 @@ def test_two_callers_side_by_side(browser: Browser, open_browser: Open) -> None:
     assert "The lawsuit goes to court." not in mine
     assert "The lawsuit goes to court." in theirs
     assert "The raise is six percent." not in theirs
-    assert set(mine) & set(theirs) == {HEBREW, LONG, HOSTILE, "Aisha prefers written feedback."}
+    assert set(mine) & set(theirs) == {HEBREW, LONG[:600] + "…", HOSTILE, "Aisha prefers written feedback."}
     assert (browser.one(".who").text.split()[-3], other.one(".who").text.split()[-3]) == ("hr", "legal")
 
 
@@ -67,7 +67,21 @@ def test_browsing_down_and_filtering_keeps_a_url_for_every_state(browser: Browse
     browser.one("input[name='type'][value='preference'] + span").click()
     browser.until(lambda: browser.texts(".card .content") == ["Aisha prefers written feedback."])
     assert "type=preference" in browser.driver.current_url
-    browser.driver.refresh()
+    # What leads on keeps the filter, as it does on the page that the URL gives.
+    states = []
+    for _ in range(2):
+        states.append(
+            [
+                browser.run(
+                    f"return [...document.querySelectorAll('{css}')].map(e => [e.getAttribute('href'), e.textContent])"
+                )
+                for css in ("#tree a", "#crumbs a", "#total", "#overview")
+            ]
+        )
+        browser.driver.refresh()
+    assert states[0] == states[1]
+    assert all("type=preference" in href for href, _ in states[0][0] + states[0][1])
+    assert browser.one("#total").text == "1 of 5 statements"
     assert browser.texts(".card .content") == ["Aisha prefers written feedback."]
     browser.driver.back()
     browser.until(lambda: len(browser.all(".card")) == 5)
@@ -77,9 +91,14 @@ def test_load_more_adds_to_the_page(browser: Browser, filled: Filled) -> None:
     with filled.memory() as memory:
         memory.ingest_context("many", "g", "s", [{"content": f"Number {n}.", "embedding": None} for n in range(1, 71)])
     browser.go("/browse?family=many")
-    for expected in (60, 70):
-        browser.one(".more a").click()
-        browser.until(lambda expected=expected: len(browser.all(".card")) == expected)
+    for expected, said in ((60, "30 more statements, 60 in all"), (70, "10 more statements, 70 in all")):
+        first_new = len(browser.all(".card"))
+        browser.one(".more a").send_keys(Keys.ENTER)
+        browser.until(lambda said=said: browser.one("#said").get_attribute("textContent") == said)
+        assert len(browser.all(".card")) == expected
+        assert browser.driver.switch_to.active_element == browser.all(".card")[first_new]
+    assert "shown=90" in browser.driver.current_url
+    browser.driver.refresh()
     assert browser.texts(".card .content") == [f"Number {n}." for n in range(70, 0, -1)]
     assert browser.all(".more") == []
 
@@ -112,6 +131,34 @@ def test_long_words_and_right_to_left_text_stay_in_their_place(
             assert who.run("return document.documentElement.scrollWidth - innerWidth") <= 0, path
     browser.go(f"/statement/{filled.ids['hebrew']}")
     assert browser.run("return getComputedStyle(document.querySelector('.content')).direction") == "rtl"
+
+
+def test_on_a_narrow_screen_nothing_is_cut_off(open_browser: Open, filled: Filled) -> None:
+    narrow = open_browser("hr", width=390, height=844)
+    beyond = "return document.documentElement.scrollWidth - innerWidth"
+    for menu in narrow.go("/browse?family=people").all(".menu summary")[:2]:
+        menu.click()
+        box = narrow.run("return document.querySelector('[open] > .pop').getBoundingClientRect().toJSON()")
+        assert (box["left"] >= 0, box["right"] <= 390, narrow.run(beyond) <= 0) == (True, True, True)
+    # The tree has a box of its own; what is chosen in it is in sight, also after a filter.
+    with filled.memory() as memory:
+        for n in range(25):
+            memory.ingest_context(f"a{n}", "g", "s", [{"content": f"Number {n} of many.", "embedding": None}])
+    chosen = """
+        const tree = document.getElementById("tree").getBoundingClientRect();
+        const node = document.querySelector("#tree [aria-current]").getBoundingClientRect();
+        return tree.top <= node.top && node.bottom <= tree.bottom"""
+    narrow.go("/browse?family=people&genus=team&specimen=Aisha")
+    assert narrow.run(chosen)
+    narrow.one("input[name='type'][value='preference'] + span").click()
+    narrow.until(lambda: narrow.one("#total").text == "1 of 5 statements")
+    assert narrow.run(chosen)
+    # The picture scrolls in its own box, and says so; a table is lines, of whole words.
+    narrow.go("/graph")
+    assert narrow.one(".scroll-hint").is_displayed()
+    assert narrow.run("const c = document.querySelector('.canvas'); return c.scrollWidth > c.clientWidth")
+    assert narrow.run(beyond) <= 0
+    assert narrow.one("table td").size["width"] > 300
 
 
 def test_an_edit_of_words_is_explained_where_one_looks_for_it(browser: Browser, filled: Filled) -> None:

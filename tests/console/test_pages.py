@@ -5,12 +5,10 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable
-from types import SimpleNamespace
 
 import pytest
 
 from graphium_db import Graphium
-from graphium_db.console.cards import Card
 from graphium_db.console.pages.ingest import MOST
 from tests.client.embedders import WordEmbedder
 from tests.console.conftest import HEBREW, HOSTILE, LONG, Filled, Visitor, text_of
@@ -31,7 +29,13 @@ def test_families_lead_to_genera_specimens_and_statements_with_counts(visit: Vis
         assert f'href="{path}"' in page
     page = visitor.get("/browse", family="people", genus="team", specimen="Aisha")
     assert "Context people team Aisha" in text_of(page)
-    assert contents(page) == [HEBREW, LONG, HOSTILE, "The raise is six percent.", "Aisha prefers written feedback."]
+    assert contents(page) == [
+        HEBREW,
+        LONG[:600] + "…",
+        HOSTILE,
+        "The raise is six percent.",
+        "Aisha prefers written feedback.",
+    ]
     assert "people 4" in text_of(visit().get("/browse"))
 
 
@@ -172,7 +176,47 @@ def test_search_says_why_each_hit_is_there(visit: Visit) -> None:
     assert re.search(r'value="0\.70\d+" aria-label="Similarity"', page)
     assert "<mark>" not in page
     assert "court" not in page
+    # By both: what its specimen's name in the query adds is said, and a stem is shown as the query has it.
+    said = text_of(visitor.get("/search", q="which feedbacks does Aisha prefer"))
+    card = said[said.index(" 1 score") : said.index("Aisha prefers written feedback.")]
+    assert re.search(r"meaning \.\d\d no\. \d", card), card
+    assert re.search(r"words feedbacks prefer no\. 1", card), card
+    assert re.search(r"about whom the query names \+\.\d\d", card), card
+    assert "in the family of whom the query names +" in card
     assert "six percent" not in visit().get("/search", q="raise percent")
+
+
+def test_what_was_replaced_says_by_what(visit: Visit, filled: Filled) -> None:
+    page = visit().get("/search", q="the ferry app starts in April", by="words")
+    assert contents(page) == ["We decided to launch the ferry app in June.", "The ferry app starts in April."]
+    scores = [float(score) for score in re.findall(r'<span>score</span><span class="figure">([\d.]+)<', page)]
+    assert scores[0] < scores[1]
+    first, second = page.split("</article>")[:2]
+    assert "Replaced" not in text_of("<main" + first)
+    assert (
+        "Replaced by We decided to launch the ferry app in June. (where both are hits, this one stands below"
+        in text_of(second)
+    )
+    assert f'Replaced by <a href="/statement/{filled.ids["june"]}">' in second
+
+
+def test_a_card_and_what_it_offers_are_named_by_its_sentence(visit: Visit, filled: Filled) -> None:
+    page = visit().get("/browse", family="wishes")
+    card = page.split("<article")[1].split("</article>")[0]
+    assert 'aria-label="The ferry app starts in April."' in card
+    for name in ("Open", "Copy id", "Scopes", "Edit", "Forget"):
+        assert re.search(rf'aria-label="{name}: The ferry app starts in April\.">(<svg.*</svg>)?{name}<', card), name
+
+
+def test_a_long_content_is_cut_where_it_is_one_of_many(visit: Visit, filled: Filled) -> None:
+    visitor = visit()
+    for path, query in (("/browse", {"family": "people"}), ("/search", {"q": LONG, "by": "meaning"})):
+        page = visitor.get(path, **query)
+        assert LONG[:601] not in page.replace("?q=" + LONG, "").replace(f'value="{LONG[:2000]}"', "").replace(
+            f"<title>{LONG[:2000]}", ""
+        )
+        assert f'<a href="/statement/{filled.ids["long"]}" aria-label="See all 3000 characters: {LONG[:80]}…">' in page
+    assert contents(visitor.get(f"/statement/{filled.ids['long']}")) == [LONG]
 
 
 def test_symbiosis_hits_stand_apart(visit: Visit) -> None:
@@ -181,15 +225,6 @@ def test_symbiosis_hits_stand_apart(visit: Visit) -> None:
     assert "Aisha prefers written feedback." in primary
     assert contents(along) == ["We decided to launch the ferry app in June."]
     assert "related to" in text_of(along)
-
-
-def test_the_words_of_a_query_are_found_in_one_pass() -> None:
-    """Twenty thousand of them in a text of as many: each with each would be 400 million."""
-    n = 20_000
-    statement = SimpleNamespace(content="Meetings " + " ".join(f"Word{i}x" for i in range(n)) + " meeting")
-    stems = [f"word{i}x" for i in range(n)] + ["meet", "absent"]
-    words = Card(statement, SimpleNamespace(matched_words=stems), []).matched_words  # type: ignore[arg-type]
-    assert words == [f"Word{i}x" for i in range(n)] + ["Meetings", "absent"]
 
 
 def test_an_empty_search_and_one_without_hits_say_what_to_do(visit: Visit) -> None:

@@ -12,11 +12,11 @@ from starlette.routing import Route
 
 from graphium_db.classification import LAYER_KINDS, MEMORY_TYPES
 from graphium_db.console.cards import cards
-from graphium_db.console.page import goto, not_empty, render, signed_in
+from graphium_db.console.page import goto, not_empty, render, signed_in, whole
 from graphium_db.console.sessions import Session
 from graphium_db.console.taxonomy import Taxon, tree
 
-PAGE = 30
+PAGE, MOST = 30, 990
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,8 @@ class Where:
     since: str | None
     until: str | None
     after: str | None
+    shown: int
+    """How many there are on the page, the newest first; after `after` it is one page more."""
 
     @classmethod
     def of(cls, query: QueryParams) -> Where:
@@ -51,6 +53,7 @@ class Where:
             one("since"),
             one("until"),
             one("after"),
+            whole(query.get("shown"), PAGE, MOST, PAGE),
         )
 
     @property
@@ -76,7 +79,7 @@ async def root(_request: Request, _session: Session) -> Response:
 
 async def browse(request: Request, session: Session) -> Response:
     where = Where.of(request.query_params)
-    memory = session.memory
+    memory, size = session.memory, PAGE if where.after else where.shown
     statements = memory.recall_context(
         where.family,
         where.genus,
@@ -86,7 +89,7 @@ async def browse(request: Request, session: Session) -> Response:
         required_scopes=where.scope,
         since=where.since,
         until=where.until,
-        page_size=PAGE + 1,
+        page_size=size + 1,
         after=where.after,
     )
     rows, scopes, page = await asyncio.gather(memory.context_tree(), memory.scopes_in_use(), statements)
@@ -105,7 +108,7 @@ async def browse(request: Request, session: Session) -> Response:
         None,
     )
     here = specimen or genus or family or root
-    has_more = len(page) > PAGE
+    has_more = len(page) > size
     return await render(
         request,
         "browse.html",
@@ -119,8 +122,10 @@ async def browse(request: Request, session: Session) -> Response:
         target=here,
         missing=missing,
         scopes=scopes,
-        cards=await cards(memory, page[:PAGE]),
-        next_after=page[PAGE - 1].statement_id if has_more else None,
+        cards=await cards(memory, page[:size]),
+        next_shown=min(where.shown + PAGE, MOST),
+        size=size,
+        next_after=page[size - 1].statement_id if has_more else None,
         types=MEMORY_TYPES,
         layers=LAYER_KINDS,
     )

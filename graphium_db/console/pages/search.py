@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from starlette.requests import Request
@@ -16,6 +19,14 @@ from graphium_db.console.sessions import Session
 from graphium_db.models import SearchHit
 
 MODES = ("both", "meaning", "words")
+ADDED = {
+    "named_specimen": "about whom the query names",
+    "named_family": "in the family of whom the query names",
+    "named_time": "when the query says",
+    "question": "itself a question",
+    "source": "from a source with other hits",
+}
+"""What an explanation says was added to a score, and how the page words it."""
 
 
 async def search(request: Request, session: Session) -> Response:
@@ -28,9 +39,7 @@ async def search(request: Request, session: Session) -> Response:
     types, layers = not_empty(query.getlist("type")), not_empty(query.getlist("layer"))
     count = whole(query.get("count"), 1, 100, 10)
     hits = await _search(session, text, str(mode), count, families, types, layers) if text else []
-    made, tree = await asyncio.gather(
-        cards(session.memory, hits, text if mode != "meaning" else None), session.memory.context_tree()
-    )
+    made, tree = await asyncio.gather(cards(session.memory, hits), session.memory.context_tree())
     by_id = {hit.statement_id: hit for hit in hits}
     return await render(
         request,
@@ -45,6 +54,8 @@ async def search(request: Request, session: Session) -> Response:
         chosen={"family": families or [], "type": types or [], "layer": layers or []},
         types=MEMORY_TYPES,
         layers=LAYER_KINDS,
+        added=ADDED,
+        asked=_asked(text),
         words_only=session.embedder is None,
     )
 
@@ -58,7 +69,7 @@ async def _search(
     types: list[str] | None,
     layers: list[str] | None,
 ) -> list[SearchHit]:
-    filters: dict[str, Any] = {"families": families, "memory_types": types, "layer_kinds": layers}
+    filters: dict[str, Any] = {"families": families, "memory_types": types, "layer_kinds": layers, "explain": True}
     if mode == "meaning" and session.embedder is not None:
         prepared = await session.memory.prepare_query(text)
         embedder = session.embedder
@@ -69,6 +80,13 @@ async def _search(
     if mode == "words":
         return await session.memory.search_context(text, count, query_embedding=None, **filters)
     return await session.memory.search_context(text, count, **filters)
+
+
+def _asked(text: str) -> Callable[[str], str]:
+    """The word of the query that a stem is of: explanations tell stems, `meet` for meetings. Each is
+    looked for once, however many hits have it."""
+    words = re.findall(r"\w+", text.lower())
+    return cache(lambda stem: next((word for word in words if word.startswith(stem)), stem))
 
 
 routes = [Route("/search", signed_in(search), methods=["GET"])]

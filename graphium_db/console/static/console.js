@@ -37,6 +37,32 @@ document.addEventListener("input", (event) => {
   }
 });
 
+// The tree scrolls in a box of its own on narrow screens: what is chosen is to be seen there.
+const showChosen = () => {
+  const tree = document.getElementById("tree");
+  const chosen = tree && tree.querySelector("[aria-current]");
+  if (chosen && tree.scrollHeight > tree.clientHeight) {
+    const from = chosen.getBoundingClientRect(), box = tree.getBoundingClientRect();
+    tree.scrollTop += from.top - box.top - (box.height - from.height) / 2;
+  }
+};
+document.addEventListener("DOMContentLoaded", showChosen);
+document.addEventListener("htmx:oobAfterSwap", showChosen);
+
+// "Load more" goes when it has done its work: the first new card has the focus then.
+let cardsBefore = null;
+const cards = () => document.querySelectorAll("#cards > .card");
+document.addEventListener("htmx:beforeRequest", (event) => {
+  cardsBefore = event.target.closest(".more") ? cards().length : null;
+});
+document.addEventListener("htmx:afterSettle", () => {
+  const all = cards();
+  if (cardsBefore === null || all.length <= cardsBefore) return;
+  all[cardsBefore].focus();
+  say(`${all.length - cardsBefore} more statements, ${all.length} in all`);
+  cardsBefore = null;
+});
+
 // htmx shows no answer to an error by itself: the page that it would have been is shown instead.
 document.addEventListener("htmx:beforeSwap", (event) => {
   if (event.detail.xhr.status >= 400) {
