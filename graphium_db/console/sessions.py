@@ -80,9 +80,11 @@ async def open_session(
     settings: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
     # Without a pool, which would retry for long.
     async with await psycopg.AsyncConnection.connect(dsn, connect_timeout=5, **settings) as connection:
-        if user is not None and connection.info.host.startswith("/") and not connection.pgconn.used_password:
-            # The socket let in the system user that the console runs as, whoever asks it to.
-            raise psycopg.OperationalError("password authentication failed: the socket asked for no password")
+        if user is not None and not connection.pgconn.used_password:
+            # By a socket (peer) or a certificate it may have let in what the console runs as, whoever asks it to.
+            (known_by,) = await (await connection.execute("select system_user")).fetchone() or (None,)
+            if known_by is not None:
+                raise psycopg.OperationalError("password authentication failed: none was asked for")
         await _set_dates(connection)
         asking = AsyncGraphium(connection=connection, tenant=tenant, scopes=scopes)
         caller = await asking.caller()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -20,6 +21,8 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from graphium_db import server
+from graphium_db.console import Config
+from graphium_db.console.sessions import open_session
 from tests.cli.conftest import Ran
 
 Run = Callable[..., Ran]
@@ -70,6 +73,9 @@ def test_up_makes_a_server_that_only_the_right_people_enter(data: Path, run: Run
         ask = "select current_user, current_database(), current_setting('is_superuser')"
         done = subprocess.run([up["psql"], "-XAtc", ask, dsn], capture_output=True, text=True)
         assert (done.stdout, done.stderr) == ("postgres|graphium|on\n", "")
+        # A console that runs as that system user lets nobody in as the superuser.
+        with pytest.raises(psycopg.OperationalError, match="none was asked for"):
+            asyncio.run(open_session(Config(dsn), None, user="postgres", password="any"))
         if os.geteuid() == 0:  # nobody else, wherever his path leads
             denied = subprocess.run([up["psql"], "-XAtc", ask, dsn], capture_output=True, text=True, user="nobody")
             assert (denied.stdout, denied.returncode) == ("", 2)

@@ -11,7 +11,6 @@ from typing import NoReturn
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import PoolTimeout
 from starlette.testclient import TestClient
 from starlette.types import Message
@@ -20,7 +19,7 @@ from graphium_db.aio import AsyncGraphium
 from graphium_db.console import Allowed, Config, create_app, guard
 from graphium_db.console.config import read_allowed
 from graphium_db.console.pages import login
-from graphium_db.console.sessions import AT_ONCE, PER_NAME, Sessions, open_session
+from graphium_db.console.sessions import AT_ONCE, PER_NAME, Sessions
 from graphium_db.errors import BadArgumentError
 from tests.console.conftest import HEBREW, KEY, Filled, Visitor, config, text_of
 
@@ -130,23 +129,6 @@ def test_a_login_that_is_nobody_is_refused(visit: Visit, filled: Filled) -> None
             "/login", status=403, **{"as": "principal", "user": user, "password": filled.db.cluster.password}
         )
         assert "Name or password is wrong." in text_of(page), user
-
-
-def test_a_socket_that_asks_no_password_lets_nobody_in(filled: Filled) -> None:
-    """It takes whoever asks for the system user that the console runs as."""
-    (folder,) = filled.db.connect().execute("show unix_socket_directories").fetchone() or ("",)
-    port = conninfo_to_dict(filled.db.dsn("app"))["port"]
-    if not Path(folder, f".s.PGSQL.{port}").exists():
-        pytest.skip("the server's socket is not to be seen from here")
-    by_socket = Config(make_conninfo(filled.db.dsn("app"), host=folder))
-    role = filled.db.cluster.role(filled.principal)
-
-    async def log_in(**caller: str) -> None:
-        await (await open_session(by_socket, None, **caller)).close()
-
-    asyncio.run(log_in(tenant=filled.tenant))  # the console's own login
-    with pytest.raises(psycopg.OperationalError, match="authentication failed"):
-        asyncio.run(log_in(user=role))
 
 
 def test_a_reader_has_no_buttons_that_write_and_is_refused_without_them(visit: Visit, filled: Filled) -> None:
