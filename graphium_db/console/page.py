@@ -183,6 +183,12 @@ def text_of(form: FormData, name: str) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
+def scopes_of(form: FormData) -> list[str]:
+    """Those that a form names, each once."""
+    chosen = [value.strip() for value in form.getlist("scope") if isinstance(value, str) and value.strip()]
+    return list(dict.fromkeys(chosen))
+
+
 def whole(value: str | None, least: int, most: int, default: int) -> int:
     """A number in a URL, kept in its range; what is none is the default."""
     try:

@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from graphium_db.classification import LAYER_KINDS, MEMORY_TYPES, classify
+from graphium_db.classification import LAYER_KINDS, MEMORY_TYPES, Classification, classify
 from graphium_db.console.cards import is_open
-from graphium_db.console.page import Told, bad, form_of, render, signed_in, text_of, told
+from graphium_db.console.page import Told, bad, form_of, render, scopes_of, signed_in, text_of, told
 from graphium_db.console.sessions import Session
 from graphium_db.errors import GraphiumError, MissingExtraError, ScopeNotHeldError
 from graphium_db.models import StatementInput
@@ -29,8 +29,12 @@ class Line:
     content: str
     memory_type: str
     layer_kind: str
-    rule: str | None
+    by_rule: Classification
     is_chosen: bool
+
+    @property
+    def rule(self) -> str | None:
+        return self.by_rule.rule
 
 
 Kept = dict[str, tuple[str, str, bool]]
@@ -95,12 +99,12 @@ async def save(request: Request, session: Session) -> Response:
     form = await form_of(request)
     filled = _filled(form)
     lines = await asyncio.to_thread(_lines, form)
-    kept = await asyncio.to_thread(_kept, lines)
+    kept = _kept(lines)
     if text_of(form, "back"):
         return await _form(request, session, filled, kept)
     if len(lines) > MOST:
         raise bad(f"These are more than {MOST} lines.", "Save them in parts, or use graphium ingest.")
-    inputs = await asyncio.to_thread(lambda: [_input(line) for line in lines if line.is_chosen])
+    inputs = [_input(line) for line in lines if line.is_chosen]
     if not inputs:
         error = Told("No line is chosen.", "Mark those to save.")
         return await _preview(request, session, filled, lines, error)
@@ -158,8 +162,7 @@ async def _form(
 
 def _filled(form: FormData) -> dict[str, Any]:
     names = ("family", "genus", "specimen", "text", "mode", "source", "occurred_at")
-    chosen = [value.strip() for value in form.getlist("scope") if isinstance(value, str) and value.strip()]
-    return {name: text_of(form, name) for name in names} | {"scopes": list(dict.fromkeys(chosen))}
+    return {name: text_of(form, name) for name in names} | {"scopes": scopes_of(form)}
 
 
 def _split(text: str, mode: str) -> list[str]:
@@ -173,18 +176,13 @@ def _split(text: str, mode: str) -> list[str]:
         ) from None
 
 
-def _labels(text: str) -> tuple[str, str, str | None]:
-    found = classify(text)
-    return found.memory_type, found.layer_kind, found.rule
-
-
 def _first_lines(filled: dict[str, Any], kept: Kept) -> list[Line]:
     """The text, split and labelled; what was changed by hand before one went back stays as it was."""
     lines = []
     for content in _split(filled["text"], filled["mode"]):
-        memory_type, layer_kind, rule = _labels(content)
-        was_type, was_layer, is_chosen = kept.get(content, (memory_type, layer_kind, True))
-        lines.append(Line(content, was_type, was_layer, rule, is_chosen))
+        found = classify(content)
+        was_type, was_layer, is_chosen = kept.get(content, (found.memory_type, found.layer_kind, True))
+        lines.append(Line(content, was_type, was_layer, found, is_chosen))
     return lines
 
 
@@ -194,19 +192,19 @@ def _lines(form: FormData) -> list[Line]:
     lines = []
     for n in itertools.takewhile(lambda n: f"content-{n}" in form, range(1, MOST + 2)):
         content = text_of(form, f"content-{n}")
-        memory_type, layer_kind, rule = _labels(content)
-        chosen_type, chosen_layer = text_of(form, f"type-{n}"), text_of(form, f"layer-{n}")
-        lines.append(Line(content, chosen_type or memory_type, chosen_layer or layer_kind, rule, str(n) in marked))
+        found = classify(content)
+        memory_type = text_of(form, f"type-{n}") or found.memory_type
+        layer_kind = text_of(form, f"layer-{n}") or found.layer_kind
+        lines.append(Line(content, memory_type, layer_kind, found, str(n) in marked))
     return lines
 
 
 def _input(line: Line) -> StatementInput:
     """A label goes along only where it was changed: else the rule decides, and is kept."""
     item: StatementInput = {"content": line.content}
-    memory_type, layer_kind, _ = _labels(line.content)
-    if line.memory_type != memory_type:
+    if line.memory_type != line.by_rule.memory_type:
         item["memory_type"] = line.memory_type  # type: ignore[typeddict-item]  # the database refuses others
-    if line.layer_kind != layer_kind:
+    if line.layer_kind != line.by_rule.layer_kind:
         item["layer_kind"] = line.layer_kind  # type: ignore[typeddict-item]
     return item
 
@@ -216,7 +214,8 @@ def _kept(lines: list[Line]) -> str:
     changed = {
         line.content: (line.memory_type, line.layer_kind, line.is_chosen)
         for line in lines
-        if not line.is_chosen or (line.memory_type, line.layer_kind) != _labels(line.content)[:2]
+        if not line.is_chosen
+        or (line.memory_type, line.layer_kind) != (line.by_rule.memory_type, line.by_rule.layer_kind)
     }
     return json.dumps(changed) if changed else ""
 

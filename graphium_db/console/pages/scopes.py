@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from graphium_db.console.cards import is_open, place
-from graphium_db.console.page import Told, form_of, render, signed_in, text_of, told
+from graphium_db.console.page import Told, form_of, render, scopes_of, signed_in, text_of, told
 from graphium_db.console.sessions import Session
 from graphium_db.console.taxonomy import find, tree
 from graphium_db.errors import GraphiumError, NotFoundError, ScopeNotHeldError
@@ -122,8 +122,7 @@ async def _subject(request: Request, session: Session) -> Subject:
 
 
 def _edit(form: FormData) -> Edit:
-    chosen = [value.strip() for value in form.getlist("scope") if isinstance(value, str) and value.strip()]
-    return Edit(list(dict.fromkeys(chosen)), bool(text_of(form, "cascade")))
+    return Edit(scopes_of(form), bool(text_of(form, "cascade")))
 
 
 async def _page(
