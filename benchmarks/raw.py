@@ -84,6 +84,6 @@ def index_like_ours(conn: Connection, tenant: Tenant) -> None:
             plain = (
                 found[0]
                 .replace(" ON graphium.", " ON raw.")
-                .replace("graphium_private._indexed_vector(embedding, statement_id)", "embedding")
+                .replace("graphium_private._indexed_direction(embedding, statement_id)", "embedding")
             )
             conn.execute(plain.encode())

@@ -172,7 +172,7 @@ def machine(conn: Connection, server: Server, sizes: Sizes) -> dict[str, str]:
         "load when it started": f"{load:.2f}"
         + (
             " — **the machine was busy with other work: trial figures, compare only within a line**"
-            if load > 0.3
+            if load > 0.5
             else ""
         ),
         "machine": f"{os.cpu_count()} × {_cpu()}, {os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB, {platform.system()} {platform.release()}",

@@ -271,7 +271,7 @@ def halfvec(world: World) -> None:
     by_hand = """
       select statement_id from (
         select e.statement_id, e.embedding <=> $1::vector as distance from graphium.kg_embeddings e where e.tenant_id = '{tenant}'
-         order by graphium_private._indexed_vector(e.embedding, e.statement_id)::{kind}(384) <=> $1::{kind}(384) limit {ef}) as n
+         order by graphium_private._indexed_direction(e.embedding, e.statement_id)::{kind}(384) <=> $1::{kind}(384) limit {ef}) as n
        order by distance limit 10"""
     rows: list[Sequence[object]] = []
     with world.bench.database.connect() as one, world.bench.database.connect() as other:

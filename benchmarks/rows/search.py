@@ -41,7 +41,7 @@ select s.id as statement_id, s.content, f.name as family, g.name as genus, p.nam
  order by n.distance
 """
 EXACT = "e.embedding <=> $1::vector"
-HNSW = "graphium_private._indexed_vector(e.embedding, e.statement_id)::vector(384) <=> $1::vector(384)"
+HNSW = "graphium_private._indexed_direction(e.embedding, e.statement_id)::vector(384) <=> $1::vector(384)"
 EF_SEARCH = (40, 100, 200, 400, 800, 1000)
 
 

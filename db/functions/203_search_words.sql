@@ -1,6 +1,7 @@
 -- Statements by their words, ranked by BM25: every word of the query that a statement has counts, by how rare it is among
 -- the statements that the caller may see, how often the statement has it, and how short the statement is. Words are
--- ORed; the query's stop words and punctuation are no words, so nothing in a text is an operator.
+-- ORed; the query's stop words and punctuation are no words, so nothing in a text is an operator. Words that are too common beside
+-- its others are none either (word_postings), so that no query takes long, however long or common its words are.
 -- Everything counted is counted over visible rows: two callers with different scopes may see different scores, and
 -- neither learns anything about rows that are hidden from him. Postings are looked up by the audiences that he is of, so that
 -- hidden ones are not even touched.
@@ -30,21 +31,66 @@ $held_audiences$;
 comment on function graphium_private._held_audiences(uuid) is 'The keys of the audiences that the caller is of, open ones included: what words are posted under that he may see.';
 revoke all on function graphium_private._held_audiences(uuid) from public;
 
--- What each word weighs, by how many visible statements have it: all of its postings are counted. The rarest comes first; rest is the most
+-- The rarest words, until what they are in comes to p_most: common ones tell few statements apart, and counting them is what takes long.
+-- So each is counted only so far: at first until all words come to p_first, then further while too few are known to be rare, and counting
+-- the others is some 20 ms at most. All of them when they come to no more; none when each alone is in more.
+create or replace function graphium_private._rarest_words(p_tenant_id uuid, p_keys bigint[], p_audiences bigint[], p_most int, p_first int,
+    out words bigint[], out frequencies double precision[], out totals double precision[], out occurrences int[], out lengths int[])
+  language plpgsql stable parallel unsafe security invoker
+as $rarest_words$
+declare
+  c_counted constant int := 100000;
+  v_upto int := greatest(least(p_first::double precision / greatest(cardinality(p_keys), 1), p_most), 1);
+  v_known double precision;
+  v_common int;
+begin
+  loop
+    with counted as materialized (
+      select w.word, l.*
+        from unnest(p_keys) as w(word),
+             lateral (select count(*)::double precision as frequency, sum(x.length)::double precision as total, max(x.occurrences) as occurrences, min(x.length) as length
+                        from (select p.occurrences, p.length
+                                from graphium_private.postings p
+                               where p.tenant_id = p_tenant_id and p.audience_key = any (p_audiences) and p.word_key = w.word limit v_upto + 1) as x) as l
+       where l.frequency > 0
+    ), summed as (
+      select c.*, sum(c.frequency) over (order by c.frequency, c.word) as postings from counted c
+    )
+    select array_agg(c.word order by c.frequency, c.word) filter (where c.is_rare), array_agg(c.frequency order by c.frequency, c.word) filter (where c.is_rare),
+           array_agg(c.total order by c.frequency, c.word) filter (where c.is_rare), array_agg(c.occurrences order by c.frequency, c.word) filter (where c.is_rare),
+           array_agg(c.length order by c.frequency, c.word) filter (where c.is_rare),
+           coalesce(sum(c.frequency) filter (where c.frequency <= v_upto), 0), count(*) filter (where c.frequency > v_upto)
+      into words, frequencies, totals, occurrences, lengths, v_known, v_common
+      from (select s.*, s.frequency <= v_upto and s.postings <= p_most as is_rare from summed s) as c;
+    exit when v_common = 0 or v_known + v_upto >= p_most or v_upto >= p_most or v_common * least(4.0 * v_upto, p_most) > c_counted;
+    v_upto := least(4.0 * v_upto, p_most);
+  end loop;
+end
+$rarest_words$;
+comment on function graphium_private._rarest_words(uuid, bigint[], bigint[], int, int) is
+  'Of words those that visible statements have, the rarest first, until their postings come to p_most: keys, postings, the summed length of the statements, most occurrences in one, and the shortest.';
+revoke all on function graphium_private._rarest_words(uuid, bigint[], bigint[], int, int) from public;
+
+-- What each word weighs, by how many visible statements have it. The rarest comes first; rest is the most
 -- that the words after it can add to a score, each by its most occurrences in its shortest statement; per_word, what each word of a
--- statement adds to the number by which occurrences are divided.
+-- statement adds to the number by which occurrences are divided. Words that come to more than word_postings are left out, the commonest
+-- first; but one there is, as the query has it, were all of them too common.
 create or replace function graphium_private._weigh_words(p_tenant_id uuid, p_words text[], p_audiences bigint[], p_k1 double precision, p_b double precision,
     out words bigint[], out frequencies double precision[], out weights double precision[], out rest double precision[], out per_word double precision)
   language plpgsql stable parallel unsafe security invoker
 as $weigh_words$
+declare
+  c_all constant int := 2147483646;
+  v_most constant int := graphium_private._setting('word_postings');
+  v_keys constant bigint[] := graphium_private._keys_of(p_words);
+  v_r record := graphium_private._rarest_words(p_tenant_id, case when cardinality(v_keys) > 1 then v_keys else '{}' end, p_audiences, v_most, 3 * v_most);
 begin
+  for v_n in 1 .. cardinality(v_keys) loop
+    exit when v_r.words is not null;
+    v_r := graphium_private._rarest_words(p_tenant_id, v_keys[v_n:v_n], p_audiences, c_all, c_all);
+  end loop;
   with counted as materialized (
-    select w.word, l.*
-      from unnest(graphium_private._keys_of(p_words)) as w(word),
-           lateral (select count(*)::double precision as frequency, sum(p.length)::double precision as total, max(p.occurrences) as occurrences, min(p.length) as length
-                      from graphium_private.postings p
-                     where p.tenant_id = p_tenant_id and p.audience_key = any (p_audiences) and p.word_key = w.word) as l
-     where l.frequency > 0
+    select * from unnest(v_r.words, v_r.frequencies, v_r.totals, v_r.occurrences, v_r.lengths) as c(word, frequency, total, occurrences, length)
   ), corpus as materialized (
     select greatest((select sum(f.statement_count) from graphium.dh_families f where f.tenant_id = p_tenant_id), max(c.frequency))::double precision as documents,
            p_k1 * p_b / (sum(c.total) / sum(c.frequency)) as per_word
@@ -64,10 +110,11 @@ begin
 end
 $weigh_words$;
 comment on function graphium_private._weigh_words(uuid, text[], bigint[], double precision, double precision) is
-  'The words that visible statements have, the rarest first: their keys, in how many they are, what one weighs, and the most that those after it can add.';
+  'The words that a search by words goes by, the rarest first: their keys, in how many visible statements they are, what one weighs, and the most that those after it can add.';
 revoke all on function graphium_private._weigh_words(uuid, text[], bigint[], double precision, double precision) from public;
 
 -- The best p_count. Scores end as single precision: what is left of the order of a sum does not decide between equals.
+-- Exact, for the words that _weigh_words leaves.
 -- Most postings are of common words, which add little to a score. So words are scored the rarest first, some at a time (bm25_step), and
 -- each time the score that p_count statements have reached is compared with the most that the words to come can add. Who cannot
 -- reach it any more goes; once no other statement can, words are scored for those who are left alone, at last by looking these up.
@@ -151,37 +198,23 @@ as $match_rarest$
 -- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)
 -- Filters are looked up after statements are scored, the best first, until there are enough.
 declare
-  v_postings constant int := graphium_private._setting('candidate_postings');
-  v_keys constant bigint[] := graphium_private._keys_of(p_words);
-  -- Words are counted up to here. Of many words the rarest fill the measure while the others need not be counted any further.
-  v_upto int := greatest(least(12.0 * v_postings / greatest(cardinality(v_keys), 1), v_postings), 1);
+  c_first constant int := 12000; -- many words fill the measure while the commoner ones need not be counted any further
   v_k1 constant double precision := graphium_private._setting('bm25_k1');
   v_b constant double precision := graphium_private._setting('bm25_b');
   v_w record;
   v_ids uuid[];
 begin
-  loop
-    with counted as materialized (
-      select w.word, l.*
-        from unnest(v_keys) as w(word),
-             lateral (select count(*) as frequency, sum(x.length) as total
-                        from (select p.length from graphium_private.postings p
-                               where p.tenant_id = p_tenant_id and p.audience_key = any (p_audiences) and p.word_key = w.word limit v_upto + 1) as x) as l
-       where l.frequency > 0
-    ), few as (
-      select c.*, sum(c.frequency) over (order by c.frequency, c.word) as postings from counted c where c.frequency <= v_upto
-    )
-    select array_agg(f.word) as words,
-           array_agg(ln(1 + (greatest(t.documents, f.frequency) - f.frequency + 0.5) / (f.frequency + 0.5))) as weights,
-           v_b / (sum(f.total) / sum(f.frequency)) as per_word,
-           (select count(*) filter (where c.frequency > v_upto) = 0 or sum(c.frequency) filter (where c.frequency <= v_upto) + v_upto >= v_postings from counted c) as is_enough
-      into v_w
-      from few f
-     cross join (select sum(f.statement_count)::double precision as documents from graphium.dh_families f where f.tenant_id = p_tenant_id) as t
-     where f.postings <= v_postings;
-    exit when v_upto >= v_postings or v_w.is_enough;
-    v_upto := least(4 * v_upto, v_postings);
-  end loop;
+  with few as (
+    select f.*
+      from graphium_private._rarest_words(p_tenant_id, graphium_private._keys_of(p_words), p_audiences, graphium_private._setting('candidate_postings')::int, c_first) as r,
+           unnest(r.words, r.frequencies, r.totals) as f(word, frequency, total)
+  )
+  select array_agg(f.word) as words,
+         array_agg(ln(1 + (greatest(t.documents, f.frequency) - f.frequency + 0.5) / (f.frequency + 0.5))) as weights,
+         v_b / (sum(f.total) / sum(f.frequency)) as per_word
+    into v_w
+    from few f
+   cross join (select sum(f.statement_count)::double precision as documents from graphium.dh_families f where f.tenant_id = p_tenant_id) as t;
   if v_w.words is null then
     return '{}';
   end if;

@@ -37,7 +37,7 @@ begin
     select c.relname as name, i.indrelid, i.indisvalid, a.atttypmod as dimensions, a.attstattarget is distinct from 0 as is_sampled,
            exists (select from pg_catalog.pg_depend d
                     where (d.classid, d.objid) = ('pg_catalog.pg_class'::regclass, c.oid)
-                      and (d.refclassid, d.refobjid) = ('pg_catalog.pg_proc'::regclass, 'graphium_private._indexed_vector'::regproc)) as is_on_indexed,
+                      and (d.refclassid, d.refobjid) = ('pg_catalog.pg_proc'::regclass, 'graphium_private._indexed_direction'::regproc)) as is_on_indexed,
            exists (select from pg_catalog.pg_locks l
                     where l.database = (select d.oid from pg_catalog.pg_database d where d.datname = current_database())
                       and l.relation = i.indrelid and l.mode = 'ShareUpdateExclusiveLock' and l.granted) as is_busy
@@ -55,7 +55,7 @@ begin
            case when i.name is null then null
                 when t.id is null then 'it belongs to no tenant'
                 when not i.indisvalid then 'it is invalid: a build was broken off'
-                when not i.is_on_indexed then 'it tells of hidden vectors, and searches do not use it: it is not on _indexed_vector(embedding, statement_id)'
+                when not i.is_on_indexed then 'it tells of hidden vectors, and searches do not use it: it is not on _indexed_direction(embedding, statement_id)'
                 when i.dimensions <> t.dimensions then format('it has %s dimensions, the tenant''s model has %s', i.dimensions, t.dimensions)
                 when t.embeddings < v_drop then format('%s embeddings are fewer than hnsw_drop_below = %s', t.embeddings, v_drop) end as drop_reason,
            case when t.embeddings >= v_min and graphium_private._hnsw_type(t.dimensions) is not null
@@ -68,7 +68,7 @@ begin
       from judged j where j.drop_reason is not null and not j.is_building
     union all
     select j.slug, 'create index', j.create_reason, 2, j.name,
-           format('create index concurrently if not exists %I on graphium.%I using hnsw ((graphium_private._indexed_vector(embedding, statement_id)::%s) @extschema:vector@.%s) with (m = 16, ef_construction = 200) where tenant_id = %L::uuid',
+           format('create index concurrently if not exists %I on graphium.%I using hnsw ((graphium_private._indexed_direction(embedding, statement_id)::%s) @extschema:vector@.%s) with (m = 16, ef_construction = 200) where tenant_id = %L::uuid',
                   j.name, p.relname, graphium_private._hnsw_type(j.dimensions), case when j.dimensions <= 2000 then 'vector_cosine_ops' else 'halfvec_cosine_ops' end, j.id)
       from judged j
       join partitions p on satisfies_hash_partition('graphium.kg_embeddings'::regclass, 16, p.remainder::int, j.id)

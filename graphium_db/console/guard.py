@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from graphium_db.console.config import Config
 
 LONGEST_BODY = 2_000_000
-LONGEST_LOGIN = 64_000  # of whom nobody knows yet
+LONGEST_LOGIN = 400_000  # of whom nobody knows yet
 BODY_SECONDS = 30.0
 HEADERS = {
     # Everything from here, nothing inline: text of others cannot become script or style, whatever a page does wrong.

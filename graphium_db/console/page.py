@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
+from urllib.parse import parse_qsl, urlencode
 
 import psycopg
 from psycopg_pool import PoolTimeout
@@ -15,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from graphium_db.console.config import Config
-from graphium_db.console.guard import LONGEST_BODY
+from graphium_db.console.guard import LONGEST_BODY, LONGEST_LOGIN
 from graphium_db.console.sessions import Session, Sessions
 from graphium_db.console.templating import link
 from graphium_db.errors import (
@@ -29,6 +30,7 @@ from graphium_db.errors import (
 )
 
 Handler = Callable[[Request, Session], Awaitable[Response]]
+LONGEST_DRAFT = LONGEST_LOGIN // 3  # encoded once more, with the login
 _log = logging.getLogger("graphium.console")
 
 
@@ -99,7 +101,7 @@ def signed_in(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         session = await sessions(request).find(request)
         if session is None:
-            return _to_login(request)
+            return await _to_login(request)
         if request.method == "POST" and not await has_csrf(request):
             return await tell(request, session, NOT_YOURS)
         try:
@@ -110,7 +112,7 @@ def signed_in(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     return endpoint
 
 
-def _to_login(request: Request) -> Response:
+async def _to_login(request: Request) -> Response:
     url = request.url
     if request.method != "GET":  # back to the page with the form
         url = URL(request.headers.get("hx-current-url") or request.headers.get("referer") or "/")
@@ -121,7 +123,45 @@ def _to_login(request: Request) -> Response:
     login = link("/login", next=back if back != "/" else None)
     if is_partial(request):
         return Response(status_code=401, headers={"hx-redirect": login})
-    return RedirectResponse(login, 303)
+    if request.method == "GET":
+        return RedirectResponse(login, 303)
+    # Its token is of a session that is gone. That it came from a page of ours the guard has seen.
+    length = request.headers.get("content-length", "")
+    is_kept = length.isdecimal() and int(length) <= LONGEST_DRAFT
+    draft = _write_draft(await form_of(request)) if is_kept else ""
+    return await login_page(request, next=back, draft=draft, error=ENDED if is_kept else ENDED_AND_LOST, status=403)
+
+
+async def login_page(
+    request: Request,
+    *,
+    next: str,
+    key: str = "",
+    user: str = "",
+    draft: str = "",
+    error: Told | None = None,
+    status: int = 200,
+) -> Response:
+    """draft: what a form had that came after its session's end; it waits in the page, and not here, for who logs in."""
+    return await render(
+        request,
+        "login.html",
+        status=status,
+        allowed=config(request).allowed,
+        next=next,
+        key=key,
+        user=user,
+        draft=draft,
+        error=error,
+    )
+
+
+def _write_draft(form: FormData) -> str:
+    return urlencode([(name, value) for name, value in form.multi_items() if isinstance(value, str) and name != "csrf"])
+
+
+def read_draft(draft: str) -> FormData:
+    return FormData(parse_qsl(draft, keep_blank_values=True))
 
 
 class Told:
@@ -131,6 +171,8 @@ class Told:
         self.message, self.hint, self.code, self.status = message, hint, code, status
 
 
+ENDED = Told("Your session has ended. Nothing was saved.", "Log in, and what you typed is there again.")
+ENDED_AND_LOST = Told("Your session has ended. Nothing was saved.", "Log in, and send it again.")
 NOT_YOURS = Told(
     "This form is not of your session.",
     "Nothing was changed. Go back, load the page again, and repeat.",
@@ -179,8 +221,9 @@ def not_empty(values: list[Any]) -> list[str] | None:
 
 
 def text_of(form: FormData, name: str) -> str:
+    """A field's text; browsers send each line break as two characters."""
     value = form.get(name, "")
-    return value.strip() if isinstance(value, str) else ""
+    return value.strip().replace("\r\n", "\n") if isinstance(value, str) else ""
 
 
 def scopes_of(form: FormData) -> list[str]:

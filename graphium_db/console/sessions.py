@@ -16,6 +16,7 @@ import psycopg
 from itsdangerous import BadSignature, URLSafeSerializer
 from psycopg.conninfo import make_conninfo
 from psycopg_pool import AsyncConnectionPool
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -45,6 +46,7 @@ class Session:
     embedder: Embedder | None
     memory: AsyncGraphium
     may_write: bool = False
+    draft: tuple[str, FormData] | None = None
     began: float = field(default_factory=time.monotonic)
     used: float = field(default_factory=time.monotonic)
 
@@ -53,6 +55,13 @@ class Session:
         """Calls that hold together or not at all."""
         async with self.pool.connection() as connection, connection.transaction():
             yield AsyncGraphium(connection=connection, tenant=self.tenant, scopes=self.scopes, embedder=self.embedder)
+
+    def take_draft(self, path: str) -> FormData | None:
+        """What was typed into that page's form when an earlier session had ended; once."""
+        if self.draft is None or self.draft[0] != path:
+            return None
+        (_, form), self.draft = self.draft, None
+        return form
 
     async def close(self) -> None:
         await self.pool.close()

@@ -173,7 +173,14 @@ def test_ingest_preview_pill_and_forgetting(browser: Browser, filled: Filled) ->
         "Aisha prefers written feedback. Aisha keeps bees."
     )
     browser.one("main .primary").click()
-    browser.until(lambda: browser.texts("td.content") == ["Aisha prefers written feedback.", "Aisha keeps bees."])
+    shown = lambda: [box.get_property("value") for box in browser.all(".preview textarea")]  # noqa: E731
+    browser.until(lambda: shown() == ["Aisha prefers written feedback.", "Aisha keeps bees."])
+    browser.one("[name=join]").click()
+    browser.until(lambda: shown() == ["Aisha prefers written feedback. Aisha keeps bees."])
+    browser.one(".preview textarea").clear()
+    browser.one(".preview textarea").send_keys("Aisha prefers written feedback.\n\nAisha keeps bees.")
+    browser.one("[name=again]").click()
+    browser.until(lambda: shown() == ["Aisha prefers written feedback.", "Aisha keeps bees."])
     browser.one("main .primary").click()
     browser.until(lambda: browser.all(".result"))
     assert browser.texts(".result .pill") == ["Dedup: matched existing statement"]

@@ -232,6 +232,10 @@ def test_an_empty_search_and_one_without_hits_say_what_to_do(visit: Visit) -> No
     assert "Nothing found for" in visit().get("/search", q="zzz", by="words")
 
 
+def previewed(page: str) -> list[str]:
+    return [html.unescape(content) for content in re.findall(r'<textarea name="content-\d+"[^>]*>([^<]*)', page)]
+
+
 def test_text_is_previewed_then_saved_and_what_is_known_has_the_pill(visit: Visit, filled: Filled) -> None:
     visitor = visit("hr")
     visitor.get("/ingest")
@@ -269,7 +273,7 @@ def test_lines_are_taken_as_they_are_and_scopes_hold(visit: Visit, filled: Fille
         specimen="s",
         scope=["hr", ""],
     )
-    assert re.findall(r'<td class="content" dir="auto">([^<]*)', page) == ["One. Two.", "Three"]
+    assert previewed(page) == ["One. Two.", "Three"]
     visitor.post(
         "/ingest",
         **{"family": "f", "genus": "g", "specimen": "s", "scope": ["hr"], "line": ["1"], "content-1": "Three"},
@@ -289,7 +293,7 @@ def test_an_ingest_that_is_refused_keeps_what_was_typed(visit: Visit) -> None:
         "specimen": "s",
         "scope": ["legal"],
         "line": ["1"],
-        "content-1": "x",
+        "content-1": "Kept.",
         "text": "Kept.",
     }
     page = visitor.post("/ingest", status=403, **fields)
@@ -306,7 +310,9 @@ def test_a_line_is_saved_once_however_often_it_is_named(visit: Visit, filled: Fi
     page = visitor.post("/ingest", **PLACE, line=["1"] * 4900 + ["77"], **{"content-1": "Bees hum."})
     assert "1 saved In f" in text_of(page)
     many = {f"content-{n}": f"Bee {n} hums." for n in range(1, MOST + 2)}
-    assert f"more than {MOST} lines" in visitor.post("/ingest", 400, **PLACE, line=["1"], **many)
+    page = visitor.post("/ingest", 400, **PLACE, line=["1"], **many)
+    assert f"more than {MOST} lines" in page
+    assert f"Bee {MOST} hums." in page  # nothing that was typed is lost
     assert "Bee 1 hums." not in filled.contents()
 
 
@@ -326,12 +332,63 @@ def test_going_back_keeps_what_was_changed_by_hand(visit: Visit) -> None:
         visitor.post("/ingest/preview", **PLACE, **text, kept=broken)
 
 
+def test_a_wrong_split_is_mended_in_the_preview(visit: Visit, filled: Filled) -> None:
+    visitor = visit()
+    visitor.get("/ingest")
+    text = {"text": "We met Dr.\r\nNo. He left early and we decided to move", "mode": "text"}
+    contents = {"content-1": "We met Dr.", "content-2": "No.", "content-3": "He left early\r\n \r\nwe decided to move"}
+    ruled = {f"ruled-{n}": "fact on_demand" for n in (1, 2, 3)}
+    labels = {
+        "type-1": "event",
+        "layer-1": "on_demand",
+        "type-2": "fact",
+        "layer-2": "on_demand",
+        "type-3": "fact",
+        "layer-3": "on_demand",
+    }
+    page = visitor.post("/ingest", **PLACE, **text, **contents, **ruled, **labels, line=["1", "3"], join="2")
+    mended = ["We met Dr. No.", "He left early", "we decided to move"]
+    assert previewed(page) == mended
+    rows = page.split("<tr>")[2:]
+    assert [re.findall(r'value="(\w+)" selected', row) for row in rows] == [
+        ["event", "on_demand"],
+        ["event", "on_demand"],
+        ["decision", "preloaded"],
+    ]
+    assert "Nothing is saved yet." in page
+
+    fields = {f"content-{n}": content for n, content in enumerate(mended, 1)} | {
+        "ruled-3": "decision preloaded",
+        "type-3": "decision",
+        "layer-3": "preloaded",
+    }
+    page = visitor.post("/ingest", **PLACE, **text, **fields, line=["1"], back="1")
+    assert "\n".join(mended) + "</textarea>" in page  # the mended text, one a line, when one goes back
+    assert 'value="lines" checked' in page
+    fields["content-2"] = " "
+    fields["content-3"] = "Bees hum."  # a rule's label follows the words
+    assert "2 saved" in text_of(visitor.post("/ingest", **PLACE, **text, **fields, line=["1", "2", "3"]))
+    with filled.memory() as memory:
+        rows = memory.recall_context(families=["f"])
+        assert {(row.content, row.memory_type) for row in rows} == {("We met Dr. No.", "event"), ("Bees hum.", "fact")}
+
+
+def test_a_sentence_over_two_lines_stays_one(visit: Visit) -> None:
+    visitor = visit()
+    visitor.get("/ingest")
+    page = visitor.post("/ingest/preview", **PLACE, text="Bees hum\r\nin June. Wasps sting.", mode="text")
+    assert previewed(page) == ["Bees hum\nin June.", "Wasps sting."]
+    fields = {"content-1": "Bees hum\r\nin June.", "content-2": "Wasps sting."}
+    page = visitor.post("/ingest", **PLACE, text="Bees hum\r\nin June. Wasps sting.", mode="text", again="1", **fields)
+    assert previewed(page) == ["Bees hum\nin June.", "Wasps sting."]
+
+
 def test_no_line_chosen_keeps_the_preview(visit: Visit) -> None:
     visitor = visit()
     visitor.get("/ingest")
     page = visitor.post("/ingest", 400, **PLACE, **{"content-1": "Bees hum.", "type-1": "event"})
     assert "No line is chosen." in text_of(page)
-    assert 'name="content-1" value="Bees hum."' in page
+    assert previewed(page) == ["Bees hum."]
     assert 'value="event" selected' in page
     assert 'value="1" aria-label' in page  # without its mark still
 

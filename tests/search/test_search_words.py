@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from tests.search.conftest import read_as, search
-from tests.search.corpus import Corpus, Row, bm25
+from tests.search.corpus import Corpus, Row, bm25, plain_words
 from tests.support.databases import Connection, as_caller
 
 # Stems that English stemming leaves alone, with Zipf-like frequencies.
@@ -126,6 +126,37 @@ def test_the_answer_is_the_same_however_few_words_are_scored_at_a_time(
             step(postings)
             answers.append(search(app, corpus, scopes, **arguments))
         assert answers[0] == answers[1] == answers[2]
+
+
+@pytest.mark.parametrize("postings", [1, 60, 300, 10_000])
+def test_words_that_are_too_common_beside_the_others_are_left_out(
+    corpus: Corpus, app: Connection, boss: Connection, postings: int
+) -> None:
+    """The rarest words count until their postings come to word_postings; were each too common, the query's first."""
+    random = np.random.default_rng(postings)
+    rows, documents = visible(corpus, ["hr"])
+    bags = [set(plain_words(row.content)) for row in rows]
+    boss.execute("update graphium_private.settings set value = %s where name = 'word_postings'", [postings])
+    try:
+        left_out = 0
+        for n in range(25):
+            stems = random.permutation(STEMS)[: random.integers(1, 17)].tolist()
+            words = [*stems, *(f"number{i}" for i in random.integers(0, 450, n % 4))]
+            keys = boss.execute("select graphium_private._keys_of(%s::text[])", [words]).fetchone()[0]  # type: ignore[index]
+            frequency = {word: sum(word in bag for bag in bags) for word in words}
+            there = [word for word in words if frequency[word]]
+            chosen: list[str] = []
+            for _, _, word in sorted((frequency[word], key, word) for word, key in zip(words, keys, strict=True)):
+                if sum(frequency[w] for w in chosen) + frequency[word] > postings:
+                    break
+                chosen += [word] if frequency[word] else []
+            left_out += len(chosen) < len(there)
+            hits = search(app, corpus, ["hr"], query_text=" ".join(words), match_count=1000)
+            scores = bm25(rows, " ".join(chosen or there[:1]), documents)
+            assert {h.statement_id: h.score for h in hits} == pytest.approx(scores, rel=1e-5)
+        assert (left_out == 0) == (postings == 10_000)
+    finally:
+        boss.execute("update graphium_private.settings set value = 50000 where name = 'word_postings'")
 
 
 def test_of_equal_scores_the_oldest_come_first_however_words_are_scored(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +42,9 @@ Kept = dict[str, tuple[str, str, bool]]
 
 
 async def show(request: Request, session: Session) -> Response:
-    query = request.query_params
+    query, draft = request.query_params, session.take_draft(request.url.path)
+    if draft is not None:
+        return await _form(request, session, *await asyncio.to_thread(_as_typed, draft))
     return await _form(request, session, {name: query.get(name, "") for name in ("family", "genus", "specimen")})
 
 
@@ -97,13 +100,14 @@ async def _preview(
 
 async def save(request: Request, session: Session) -> Response:
     form = await form_of(request)
-    filled = _filled(form)
-    lines = await asyncio.to_thread(_lines, form)
-    kept = _kept(lines)
+    filled, lines = _filled(form), await asyncio.to_thread(_lines, form)
     if text_of(form, "back"):
-        return await _form(request, session, filled, kept)
+        return await _form(request, session, *await asyncio.to_thread(_as_typed, form))
     if len(lines) > MOST:
-        raise bad(f"These are more than {MOST} lines.", "Save them in parts, or use graphium ingest.")
+        error = Told(f"These are more than {MOST} lines.", "Save them in parts, or use graphium ingest.")
+        return await _form(request, session, *await asyncio.to_thread(_as_typed, form), error, error.status)
+    if text_of(form, "again") or text_of(form, "join"):
+        return await _preview(request, session, filled, lines)
     inputs = [_input(line) for line in lines if line.is_chosen]
     if not inputs:
         error = Told("No line is chosen.", "Mark those to save.")
@@ -120,7 +124,8 @@ async def save(request: Request, session: Session) -> Response:
             filled["family"], filled["genus"], filled["specimen"], inputs, filled["scopes"] or None
         )
     except GraphiumError as refusal:
-        return await _form(request, session, filled, kept, told(refusal), told(refusal).status)
+        typed = await asyncio.to_thread(_as_typed, form)
+        return await _form(request, session, *typed, told(refusal), told(refusal).status)
     return await render(
         request,
         "ingested.html",
@@ -187,16 +192,40 @@ def _first_lines(filled: dict[str, Any], kept: Kept) -> list[Line]:
 
 
 def _lines(form: FormData) -> list[Line]:
-    """As the preview had them, each number once."""
-    marked = set(form.getlist("line"))
-    lines = []
-    for n in itertools.takewhile(lambda n: f"content-{n}" in form, range(1, MOST + 2)):
+    """As the preview had them, each number once, and as its reader mended them.
+
+    An empty line parts a statement (not where the text itself has one in a sentence); `join` puts one to that above.
+    """
+    marked, joined = set(form.getlist("line")), text_of(form, "join")
+    whole = set(_split(text_of(form, "text"), text_of(form, "mode")))
+    lines: list[Line] = []
+    for n in map(str, itertools.takewhile(lambda n: f"content-{n}" in form, range(1, MOST + 2))):
         content = text_of(form, f"content-{n}")
-        found = classify(content)
-        memory_type = text_of(form, f"type-{n}") or found.memory_type
-        layer_kind = text_of(form, f"layer-{n}") or found.layer_kind
-        lines.append(Line(content, memory_type, layer_kind, found, str(n) in marked))
+        parts = [content] if content in whole else re.split(r"\s*\n[^\S\n]*\n\s*", content) if content else []
+        if n == joined and parts and lines:
+            above = lines[-1]
+            lines[-1] = _line(form, str(int(n) - 1), f"{above.content} {parts.pop(0)}", above.is_chosen or n in marked)
+        lines += [_line(form, n, part, n in marked) for part in parts]
     return lines
+
+
+def _line(form: FormData, n: str, content: str, is_chosen: bool) -> Line:
+    """Labels that are as a rule gave them (`ruled`) follow the words when these are mended."""
+    found, ruled = classify(content), text_of(form, f"ruled-{n}").split()
+    memory_type, layer_kind = text_of(form, f"type-{n}"), text_of(form, f"layer-{n}")
+    if not memory_type or memory_type in ruled:
+        memory_type = found.memory_type
+    if not layer_kind or layer_kind in ruled:
+        layer_kind = found.layer_kind
+    return Line(content, memory_type, layer_kind, found, is_chosen)
+
+
+def _as_typed(form: FormData) -> tuple[dict[str, Any], str]:
+    """For the first form again, of itself or of the preview: a text that was mended there is one statement a line."""
+    filled, lines = _filled(form), _lines(form)
+    if lines and [line.content for line in lines] != _split(filled["text"], filled["mode"]):
+        filled |= {"text": "\n".join(" ".join(line.content.split("\n")) for line in lines), "mode": "lines"}
+    return filled, _kept(lines) or text_of(form, "kept")
 
 
 def _input(line: Line) -> StatementInput:

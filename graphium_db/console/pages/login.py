@@ -21,7 +21,8 @@ from graphium_db.console.page import (
     form_of,
     goto,
     has_csrf,
-    render,
+    login_page,
+    read_draft,
     sessions,
     state,
     tell,
@@ -41,31 +42,31 @@ _PRINTABLE = "".join(map(chr, range(33, 127)))
 async def show(request: Request) -> Response:
     if await sessions(request).find(request) is not None:
         return goto("/browse")
-    return await _page(request, key=request.query_params.get("key", ""), next=request.query_params.get("next", ""))
+    return await login_page(request, key=request.query_params.get("key", ""), next=request.query_params.get("next", ""))
 
 
 async def log_in(request: Request) -> Response:
     form = await form_of(request)
-    next, key = text_of(form, "next"), text_of(form, "key")
+    page: dict[str, Any] = {name: text_of(form, name) for name in ("next", "key", "draft")}
     if not await has_csrf(request):
         error = Told("This page was open for too long.", "Log in again.")
-        return await _page(request, next=next, key=key, error=error, status=403)
+        return await login_page(request, **page, error=error, status=403)
     try:
         session = await _session(request)
     except _RefusedError as refused:
         status = 503 if refused.told.status == 503 else 403
         if status == 403:
             await asyncio.sleep(0.5)  # guessing is slow
-        response = await _page(
-            request, next=next, key=key, error=refused.told, user=text_of(form, "user"), status=status
-        )
+        response = await login_page(request, **page, error=refused.told, user=text_of(form, "user"), status=status)
         if status == 503:
             response.headers["retry-after"] = "5"
         return response
     await sessions(request).end(request)
     id = await sessions(request).start(session)
-    response = goto("/browse")
-    response.headers["location"] = _here(next)
+    response, back = goto("/browse"), _here(page["next"])
+    response.headers["location"] = back
+    if page["draft"]:
+        session.draft = (back.partition("?")[0], read_draft(page["draft"]))
     sessions(request).set_cookie(request, response, id)
     return response
 
@@ -133,21 +134,6 @@ async def _open(request: Request, **caller: Any) -> Session:
         return await open_session(config(request), state(request).embedder, **caller)
     finally:
         door.release()
-
-
-async def _page(
-    request: Request, *, key: str, next: str, error: Told | None = None, user: str = "", status: int = 200
-) -> Response:
-    return await render(
-        request,
-        "login.html",
-        status=status,
-        allowed=config(request).allowed,
-        key=key,
-        next=next,
-        error=error,
-        user=user,
-    )
 
 
 routes = [

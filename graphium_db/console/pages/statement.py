@@ -42,8 +42,9 @@ async def forget(request: Request, session: Session) -> Response:
 
 
 async def ask_for_words(request: Request, session: Session) -> Response:
-    found = await _card(request, session)
-    return await render(request, "reword.html", session, card=found, words=found.statement.content)
+    found, draft = await _card(request, session), session.take_draft(request.url.path)
+    words = found.statement.content if draft is None else text_of(draft, "content")
+    return await render(request, "reword.html", session, card=found, words=words)
 
 
 async def reword(request: Request, session: Session) -> Response:
