@@ -61,21 +61,24 @@ begin
            lateral graphium_private._postings_of(n.family_id, n.content, n.content_hash, n.required_scopes, t.language) as p
      order by n.tenant_id, p.audience_key, p.word_key, n.id;
   elsif tg_op = 'UPDATE' then
-    -- The hot update only counts a match: leave at once.
-    if exists (select from old_rows o join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes) then
+    -- The hot update only counts a match: leave at once. (Not joined, here and below: a plan of a first small update, kept, would look
+    -- through both tables row by row.)
+    if exists (select n.tenant_id, n.id, n.required_scopes from new_rows n except select o.tenant_id, o.id, o.required_scopes from old_rows o) then
       delete from graphium_private.postings p
        using (select o.tenant_id, o.id, graphium_private._key_of(graphium_private._audience(o.required_scopes)::text, (select graphium_private._index_key())) as audience_key,
                      graphium_private._keys_of(graphium_private._distinct_words(o.content, t.language) || graphium_private.sentence_key_v1(o.family_id, o.content_hash, o.required_scopes)) as word_keys
-                from old_rows o
-                join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes
+                from (select r.tenant_id, r.id, r.family_id, r.content, r.content_hash, r.required_scopes from old_rows r
+                      except
+                      select r.tenant_id, r.id, r.family_id, r.content, r.content_hash, r.required_scopes from new_rows r) as o
                 join graphium.tenants t on t.id = o.tenant_id
               offset 0) as c
        where p.tenant_id = c.tenant_id and p.audience_key = c.audience_key and p.word_key = any (c.word_keys) and p.statement_id = c.id;
       perform graphium_private._note_audiences(array_agg(n.tenant_id), array_agg(graphium_private._audience(n.required_scopes)::text)) from new_rows n;
       insert into graphium_private.postings (tenant_id, audience_key, statement_id, word_key, occurrences, length, required_scopes)
       select n.tenant_id, p.audience_key, n.id, p.word_key, p.occurrences, p.length, n.required_scopes
-        from old_rows o
-        join new_rows n on n.tenant_id = o.tenant_id and n.id = o.id and n.required_scopes <> o.required_scopes
+        from (select r.tenant_id, r.id, r.family_id, r.content, r.content_hash, r.required_scopes from new_rows r
+              except
+              select r.tenant_id, r.id, r.family_id, r.content, r.content_hash, r.required_scopes from old_rows r) as n
         join graphium.tenants t on t.id = n.tenant_id,
              lateral graphium_private._postings_of(n.family_id, n.content, n.content_hash, n.required_scopes, t.language) as p
        order by n.tenant_id, p.audience_key, p.word_key, n.id;

@@ -419,7 +419,9 @@ class TestMaintenance:
         row = boss.execute("select pg_get_indexdef(%s::regclass)", [f"graphium.{index_of(corpus)}"]).fetchone()
         assert row is not None
         boss.execute(f"drop index graphium.{index_of(corpus)}".encode())
-        boss.execute(row[0].replace("graphium_private._indexed_direction(embedding, statement_id)", "embedding").encode())
+        boss.execute(
+            row[0].replace("graphium_private._indexed_direction(embedding, statement_id)", "embedding").encode()
+        )
         hits, scans = searched(app, corpus, query_embedding=np.ones(DIMENSIONS))
         assert (len(hits), scans) == (10, 0)
         assert [s.reason for s in plan(maintainer) if s.action == "drop index"] == [
