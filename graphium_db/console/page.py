@@ -221,9 +221,13 @@ def not_empty(values: list[Any]) -> list[str] | None:
 
 
 def text_of(form: FormData, name: str) -> str:
-    """A field's text; browsers send each line break as two characters."""
     value = form.get(name, "")
-    return value.strip().replace("\r\n", "\n") if isinstance(value, str) else ""
+    return value.strip() if isinstance(value, str) else ""
+
+
+def prose_of(form: FormData, name: str) -> str:
+    """A text of some lines: browsers send each line break as two characters."""
+    return text_of(form, name).replace("\r\n", "\n")
 
 
 def scopes_of(form: FormData) -> list[str]:

@@ -353,14 +353,14 @@ def test_a_wrong_split_is_mended_in_the_preview(visit: Visit, filled: Filled) ->
     assert [re.findall(r'value="(\w+)" selected', row) for row in rows] == [
         ["event", "on_demand"],
         ["event", "on_demand"],
-        ["decision", "preloaded"],
+        ["decision", "on_demand"],
     ]
     assert "Nothing is saved yet." in page
 
     fields = {f"content-{n}": content for n, content in enumerate(mended, 1)} | {
-        "ruled-3": "decision preloaded",
+        "ruled-3": "decision on_demand",
         "type-3": "decision",
-        "layer-3": "preloaded",
+        "layer-3": "on_demand",
     }
     page = visitor.post("/ingest", **PLACE, **text, **fields, line=["1"], back="1")
     assert "\n".join(mended) + "</textarea>" in page  # the mended text, one a line, when one goes back
@@ -369,7 +369,7 @@ def test_a_wrong_split_is_mended_in_the_preview(visit: Visit, filled: Filled) ->
     fields["content-3"] = "Bees hum."  # a rule's label follows the words
     assert "2 saved" in text_of(visitor.post("/ingest", **PLACE, **text, **fields, line=["1", "2", "3"]))
     with filled.memory() as memory:
-        rows = memory.recall_context(families=["f"])
+        rows = memory.recall_context("f")
         assert {(row.content, row.memory_type) for row in rows} == {("We met Dr. No.", "event"), ("Bees hum.", "fact")}
 
 
@@ -473,3 +473,31 @@ def test_an_admin_is_told_which_logins_would_lose_sight(filled: Filled) -> None:
     with filled.memory("hr") as memory:
         (row,) = memory.preview_required_scopes("statement", [filled.ids["written"]], ["hr"])
         assert row.losing_principals == ()
+
+
+@pytest.mark.parametrize("text", ["\x00", "a\x00b", "\x1b[31m", "\u202e", "\ufffe"], ids=ascii)
+def test_characters_that_no_text_has_are_refused_or_shown(visit: Visit, filled: Filled, text: str) -> None:
+    visitor = visit("hr")
+    statement = filled.ids["written"]
+    for path, names in {
+        "/browse": ("family", "genus", "specimen", "type", "layer", "scope", "since", "until", "after"),
+        "/search": ("q", "by", "family", "type", "layer", "since"),
+        "/wake-up": ("budget",),
+        "/graph": ("family",),
+        "/ingest": ("family", "specimen"),
+        f"/statement/{statement}": ("said",),
+    }.items():
+        for name in names:
+            response = visitor.client.get(path, params={name: text})
+            assert response.status_code in (200, 400, 404), (path, name, text_of(response.text))
+    visitor.get("/ingest")
+    for path, fields in {
+        "/ingest/preview": {**PLACE, "text": f"Bees{text} hum."},
+        "/ingest": {**PLACE, "family": f"f{text}", "content-1": "Bees hum.", "line": "1"},
+        f"/statement/{statement}/reword": {"content": f"Bees{text} sing."},
+        f"/scopes/statement/{statement}": {"scope": ["hr", text]},
+    }.items():
+        response = visitor.client.post(path, data={"csrf": visitor.csrf, **fields})
+        assert response.status_code in (200, 400, 403, 404), (path, text_of(response.text))
+        if "\x00" in text and path != "/ingest/preview":
+            assert "contains U+0000" in text_of(response.text), path

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from graphium_db.classification import LAYER_KINDS, MEMORY_TYPES, Classification, classify
 from graphium_db.console.cards import is_open
-from graphium_db.console.page import Told, bad, form_of, render, scopes_of, signed_in, text_of, told
+from graphium_db.console.page import Told, bad, form_of, prose_of, render, scopes_of, signed_in, text_of, told
 from graphium_db.console.sessions import Session
 from graphium_db.errors import GraphiumError, MissingExtraError, ScopeNotHeldError
 from graphium_db.models import StatementInput
@@ -161,13 +161,13 @@ async def _form(
         families=sorted({row.family for row in rows if row.family}),
         genera=sorted({row.genus for row in rows if row.genus})[:500],
         specimens=sorted({row.specimen for row in rows if row.specimen})[:500],
-        scopes=sorted({scope.scope for scope in scopes} | set(caller.scopes or ())),
+        scopes=sorted({scope.scope for scope in scopes} | set(caller.scopes or ()) | set(filled.get("scopes", ()))),
     )
 
 
 def _filled(form: FormData) -> dict[str, Any]:
-    names = ("family", "genus", "specimen", "text", "mode", "source", "occurred_at")
-    return {name: text_of(form, name) for name in names} | {"scopes": scopes_of(form)}
+    names = ("family", "genus", "specimen", "mode", "source", "occurred_at")
+    return {name: text_of(form, name) for name in names} | {"text": prose_of(form, "text"), "scopes": scopes_of(form)}
 
 
 def _split(text: str, mode: str) -> list[str]:
@@ -197,10 +197,10 @@ def _lines(form: FormData) -> list[Line]:
     An empty line parts a statement (not where the text itself has one in a sentence); `join` puts one to that above.
     """
     marked, joined = set(form.getlist("line")), text_of(form, "join")
-    whole = set(_split(text_of(form, "text"), text_of(form, "mode")))
+    whole = set(_split(prose_of(form, "text"), text_of(form, "mode")))
     lines: list[Line] = []
     for n in map(str, itertools.takewhile(lambda n: f"content-{n}" in form, range(1, MOST + 2))):
-        content = text_of(form, f"content-{n}")
+        content = prose_of(form, f"content-{n}")
         parts = [content] if content in whole else re.split(r"\s*\n[^\S\n]*\n\s*", content) if content else []
         if n == joined and parts and lines:
             above = lines[-1]

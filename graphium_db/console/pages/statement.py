@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from graphium_db.classification import classify
 from graphium_db.console.cards import Card, card
-from graphium_db.console.page import bad, form_of, goto, render, signed_in, text_of
+from graphium_db.console.page import bad, form_of, goto, prose_of, render, signed_in
 from graphium_db.console.sessions import Session
 from graphium_db.errors import NotFoundError
 from graphium_db.models import StatementInput
@@ -43,14 +43,14 @@ async def forget(request: Request, session: Session) -> Response:
 
 async def ask_for_words(request: Request, session: Session) -> Response:
     found, draft = await _card(request, session), session.take_draft(request.url.path)
-    words = found.statement.content if draft is None else text_of(draft, "content")
+    words = found.statement.content if draft is None else prose_of(draft, "content")
     return await render(request, "reword.html", session, card=found, words=words)
 
 
 async def reword(request: Request, session: Session) -> Response:
     """Forget the old and ingest the new, both or neither: the old one first, for the new may be its duplicate."""
     found = await _card(request, session)
-    old, words = found.statement, text_of(await form_of(request), "content")
+    old, words = found.statement, prose_of(await form_of(request), "content")
     if not words or words == old.content:
         raise bad("The wording is the same, or empty.", "Write the sentence as it should be remembered.")
     if not found.can_reword:
