@@ -96,6 +96,8 @@ def bench_retrieval(session: Session, dataset: BinaryIO, limit: int | None, outp
         print_json(figures)
         return
     done(f"{counted(len(conversations), 'conversation')}, {counted(statements, 'statement')}")
+    if len(conversations) == 1:
+        done("Its family is all there is: searched once. A file of several is searched without a family, too.")
     for part in parts:
         p50, p95 = part.milliseconds(50), part.milliseconds(95)
         done("")

@@ -161,7 +161,7 @@ def _write_draft(form: FormData) -> str:
 
 
 def read_draft(draft: str) -> FormData:
-    return FormData(parse_qsl(draft, keep_blank_values=True))
+    return FormData([(name, value) for name, value in parse_qsl(draft, keep_blank_values=True)])
 
 
 class Told:
