@@ -171,7 +171,7 @@ class Told:
         self.message, self.hint, self.code, self.status = message, hint, code, status
 
 
-ENDED = Told("Your session has ended. Nothing was saved.", "Log in, and what you typed is there again.")
+ENDED = Told("Your session has ended. Nothing was saved.", "Log in, and you come back to the form as you left it.")
 ENDED_AND_LOST = Told("Your session has ended. Nothing was saved.", "Log in, and send it again.")
 NOT_YOURS = Told(
     "This form is not of your session.",

@@ -77,7 +77,10 @@ def test_what_was_typed_outlives_the_session(visit: Visit, filled: Filled) -> No
         visitor.client.app.app.state.sessions._open.clear()  # type: ignore[attr-defined]
         visitor.client.headers["referer"] = f"http://testserver{shown}"
         page = visitor.post(path, 403, **fields)
-        assert "Your session has ended. Nothing was saved. Log in, and what you typed is there again." in text_of(page)
+        assert (
+            "Your session has ended. Nothing was saved. Log in, and you come back to the form as you left it."
+            in text_of(page)
+        )
         return page
 
     def come_back(page: str) -> str:
@@ -106,6 +109,11 @@ def test_what_was_typed_outlives_the_session(visit: Visit, filled: Filled) -> No
     at = f"/statement/{filled.ids['written']}/reword"
     page = come_back(end_and_send(at, at, content="Aisha likes letters."))
     assert "Aisha likes letters.</textarea>" in page
+
+    at = f"/scopes/statement/{filled.ids['written']}"
+    page = come_back(end_and_send(at, at, scope=["hr", "board"]))
+    assert re.findall(r'name="scope" value="(\w+)" checked', page) == ["hr", "board"]
+    assert "1 row would change" in text_of(page)
     assert filled.contents() == before
 
 

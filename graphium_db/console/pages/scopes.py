@@ -64,7 +64,10 @@ class Preview:
 
 
 async def show(request: Request, session: Session) -> Response:
-    subject = await _subject(request, session)
+    subject, draft = await _subject(request, session), session.take_draft(request.url.path)
+    if draft is not None:
+        edit = _edit(draft)
+        return await _page(request, session, subject, edit, await _preview(session, subject, edit))
     return await _page(request, session, subject, Edit(list(subject.scopes), False), None)
 
 
