@@ -106,86 +106,177 @@ create or replace function graphium_private._find_time(p_lower text, p_now times
   language plpgsql stable parallel safe security invoker set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $find_time$
 declare
-  c_side constant text := '(?:\m(since|after|before|until|till)\s+(?:the\s+)?)?';
-  c_month constant text := '(jan|january|feb|february|mar|march|apr|april|may|jun|june|jul|july|aug|august|sep|sept|september|oct|october|nov|november|dec|december)';
-  c_year constant text := '((?:19|20)[0-9]{2})';
-  c_day constant text := '([0-9]{1,2})(?:st|nd|rd|th)?';
-  c_numbers constant text[] := '{one,two,three,four,five,six,seven,eight,nine,ten}';
-  v_match text[];
+  -- a capital sets a name apart: M month, W day of the week, Y year, L "last year" (p_lower has none)
+  c_to constant text := '(?: ?[-\u2013] ?| (?:and|or|to|until|till|through) (?:the )?)'; -- from one day of a month to another
+  c_days constant text := '[0-9]{1,2}(?:st|nd|rd|th)?(?:' || c_to || '[0-9]{1,2}(?:st|nd|rd|th)?)?';
+  c_time constant text := '\m(?:' || concat_ws('|',
+    '(?:19|20)[0-9]{2}-(?:[0-9]{1,2}-[0-9]{1,2}|[0-9]{2})',
+    '(?:W[a-z]+,? (?:the )?)?(?:' || c_days || ' (?:of )?)?M[a-z]+(?:\.? ' || c_days || '(?! (?:of )?M))?(?:\.?,? (?:of )?[YL][0-9]{4})?',
+    '[YL][0-9]{4}|yesterday|today|last night|this morning',
+    '(?:W[a-z]+|(?:this|last|past|previous) (?:week|month)|(?:last|past|previous) weekend)(?: of)?',
+    '(?:last|past|previous) [a-z0-9]+ (?:day|week|month|year)s',
+    '[a-z0-9.,-]+ (?:day|week|month|year)s? ago(?: today)?') || ')\M';
+  c_side constant text := 'since|after|before|until|till';
+  c_unread constant text := 'and|or|to|through|twenty|thirty|(?:quarter|half|q[1-4])(?: [0-9])?(?: of| in)?|(?:weeks?|weekend) (?:of|in)|(?:spring|summer|autumn|fall|winter) of';
+  c_sides constant text[] := string_to_array(c_side, '|');
+  c_lead constant text := c_side || '|in|during|of|last|this|on|from|between|' || c_unread;
+  c_next constant text := '(?:,|,? (?:and|or|to|through|' || c_side || ')| ?[-\u2013])(?: ?(?:in|on|of|' || c_side || ')\M)? ?(?:the )?';
+  v_text text := left(p_lower, 1000);
+  v_run text;
+  v_lead text;
+  v_side text;
+  v_number text;
+  v_is_ordered boolean;
+  v_is_shared boolean;
+  v_sides text[] = '{}';
+  v_times text[] = '{}';
+  v_named text[];
+  v_sinces timestamptz[] = '{}';
+  v_untils timestamptz[] = '{}';
+  v_periods interval[] = '{}';
+  v_days int[];
   v_year int;
   v_month int;
-  v_day int;
+  v_item text;
   v_unit text;
+  v_start timestamptz;
+  v_end timestamptz;
+  v_period interval;
 begin
-  -- 1. a day, a month or a year by its name, the most exact first
-  if p_lower ~ (c_side || '\m' || c_year || '-[0-9]{1,2}-[0-9]{1,2}\M') then
-    v_match := regexp_match(p_lower, c_side || '\m' || c_year || '-([0-9]{1,2})-([0-9]{1,2})\M');
-    v_year := v_match[2]; v_month := v_match[3]; v_day := v_match[4];
-  elsif p_lower ~ ('\m' || c_day || '\s+(?:of\s+)?' || c_month || '\M') then
-    v_match := regexp_match(p_lower, c_side || '\m' || c_day || '\s+(?:of\s+)?' || c_month || '\M(?:\.?,?\s+' || c_year || '\M)?');
-    v_day := v_match[2]; v_month := array_position('{jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec}'::text[], left(v_match[3], 3)); v_year := v_match[4];
-  elsif p_lower ~ ('\m' || c_month || '\M\.?\s+' || c_day || '\M') then
-    v_match := regexp_match(p_lower, c_side || '\m' || c_month || '\M\.?\s+' || c_day || '\M(?:,?\s+' || c_year || '\M)?');
-    v_month := array_position('{jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec}'::text[], left(v_match[2], 3)); v_day := v_match[3]; v_year := v_match[4];
-  elsif p_lower ~ ('\m' || c_month || '\M\.?,?\s+(?:of\s+)?' || c_year || '\M') then
-    v_match := regexp_match(p_lower, c_side || '\m' || c_month || '\M\.?,?\s+(?:of\s+)?' || c_year || '\M');
-    v_month := array_position('{jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec}'::text[], left(v_match[2], 3)); v_year := v_match[3];
-  elsif p_lower ~ ('\m' || c_year || '-[0-9]{2}\M') then
-    v_match := regexp_match(p_lower, c_side || '\m' || c_year || '-([0-9]{2})\M');
-    v_year := v_match[2]; v_month := v_match[3];
-  -- 2. relative to now
-  elsif p_lower ~ '\m(today|yesterday)\M' then
-    v_unit := 'day';
-    since := date_trunc('day', p_now) - case when p_lower ~ '\myesterday\M' then interval '1 day' else interval '0' end;
-  elsif p_lower ~ '\m(this|last|past|previous)\s+(week|month|year)\M' then
-    v_match := regexp_match(p_lower, c_side || '\m(this|last|past|previous)\s+(week|month|year)\M');
-    v_unit := v_match[3];
-    since := date_trunc(v_unit, p_now) - case v_match[2] when 'this' then interval '0' else ('1 ' || v_unit)::interval end;
-  elsif p_lower ~ '\m(last|past|previous)\s+([a-z]+|[0-9]{1,3})\s+(day|week|month|year)s\M' then
-    v_match := regexp_match(p_lower, '\m(?:last|past|previous)\s+([a-z]+|[0-9]{1,3})\s+(day|week|month|year)s\M');
-    since := p_now - (coalesce(array_position(c_numbers, v_match[1])::text, substring(v_match[1] from '^[0-9]+$')) || ' ' || v_match[2])::interval;
-    until := case when since is not null then p_now end;
+  if v_text !~ '\m(?:[a-z]*day|night|morning|weekend|ago|(?:day|week|month|year)s?|(?:19|20)[0-9]{2}|jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec|january|february|march|april|august|(?:sept|nov|dec)ember|october)\M' then
     return;
-  elsif p_lower ~ '\m(an?|[a-z]+|[0-9]{1,3})\s+(day|week|month|year)s?\s+ago\M' then
-    v_match := regexp_match(p_lower, c_side || '\m([a-z]+|[0-9]{1,3})\s+(day|week|month|year)s?\s+ago\M');
-    v_unit := v_match[3];
-    since := date_trunc(v_unit, p_now - (coalesce(array_position(c_numbers, v_match[2])::text, substring(v_match[2] from '^[0-9]+$'), case when v_match[2] in ('a', 'an') then '1' end) || ' ' || v_unit)::interval);
-  -- 3. a month or a year alone; "may" and "march" are also other words
-  elsif p_lower ~ ('\m(in|during|since|after|before|until|till|last|this|of)\s+' || c_month || '\M') then
-    v_match := regexp_match(p_lower, '\m(in|during|since|after|before|until|till|last|this|of)\s+' || c_month || '\M');
-    v_month := array_position('{jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec}'::text[], left(v_match[2], 3));
-  elsif p_lower ~ ('\m(in|during|since|after|before|until|till|of|year)\s+' || c_year || '\M(?![-.,]?[0-9])') then
-    v_match := regexp_match(p_lower, '\m(in|during|since|after|before|until|till|of|year)\s+' || c_year || '\M(?![-.,]?[0-9])');
-    v_year := v_match[2];
+  end if;
+  v_text := replace(replace(v_text, 'a couple of ', 'two '), 'couple of ', 'two ');
+  v_text := regexp_replace(v_text, '\m(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?|oct(?:ober)?|(?:sept|nov|dec)ember|nov|dec)\M', 'M\&', 'g');
+  v_text := regexp_replace(v_text, '\m(?:mon|tues|wednes|thurs|fri|satur|sun)day\M', 'W\&', 'g');
+  v_text := regexp_replace(v_text, '\m(?:19|20)[0-9]{2}\M(?!-[0-9]{1,2}\M|[.,][0-9])', 'Y\&', 'g');
+  v_text := replace(replace(replace(v_text, 'past year', 'last year'), 'previous year', 'last year'), 'last year', 'L' || extract(year from p_now) - 1);
+  v_text := replace(v_text, 'this year', 'L' || extract(year from p_now));
+  if v_text like '% Mmay %' then -- "in March, and may I ask"
+    v_text := regexp_replace(v_text, '(and|or) Mmay (i|we|you|he|she|it|they|not|be|have)\M', '\1 may \2', 'g');
   end if;
 
-  if v_month is not null or v_year is not null then
-    v_unit := case when v_day is not null then 'day' when v_month is not null then 'month' else 'year' end;
-    if coalesce(v_month, 1) not between 1 and 12 then
+  -- 1. the times, in runs ("in March, April and May 2026")
+  for v_run in select m[1] from regexp_matches(v_text, '(?:\m(?:' || c_lead || ') (?:the )?)?' || c_time || '(?:' || c_next || c_time || ')*', 'g') as m loop
+    v_lead := substring(v_run from '^(' || c_lead || ')\M');
+    v_run := substr(v_run, coalesce(length(v_lead) + 2, 1));
+    -- names alone are also other words ("may", "march", 2000): only after a word that tells
+    if v_run ~ ('^(?:the )?(?:Y[0-9]+(?:' || c_next || 'Y[0-9]+)*|[MW][a-z]+(?:' || c_next || '[MW][a-z]+)*)$') then
+      continue when v_lead is null
+        or not (v_lead = any (c_sides) or v_lead = any (case when v_run like '%W%' then '{on,last}' else '{in,during,of,last,this}' end::text[])
+                or v_lead in ('from', 'between') and v_run ~ '[MWY].*[MWY]');
+    end if;
+    if not v_lead = any (c_sides || '{in,during,of,last,this,on,from,between}'::text[]) and not (v_lead = 'week of' and v_run ~ '[0-9]') then
       return;
     end if;
-    -- without a year: the latest one in which that day exists and has begun
-    for v_back in 0..8 loop
-      since := make_timestamptz(coalesce(v_year, extract(year from p_now)::int - v_back), coalesce(v_month, 1), 1, 0, 0, 0);
-      if coalesce(v_day, 1) between 1 and extract(day from since + interval '1 month' - interval '1 day') then
-        since := since + make_interval(days => coalesce(v_day, 1) - 1);
-        exit when v_year is not null or since <= p_now;
-      end if;
-      since := null;
-      exit when v_year is not null;
+    for v_item in select m[1] from regexp_matches(concat_ws(' ', v_lead, v_run), '(?:\m(?:' || c_side || '|to|through|week of) (?:the )?)?' || c_time, 'g') as m loop
+      v_side := substring(v_item from '^(' || c_side || '|to|through|week of) ');
+      v_sides := v_sides || coalesce(v_side, '');
+      v_times := v_times || regexp_replace(substr(v_item, coalesce(length(v_side) + 2, 1)), '^the ', '');
     end loop;
-  end if;
-  until := since + ('1 ' || v_unit)::interval;
-  if v_match[1] in ('since', 'after') then
-    since := case v_match[1] when 'since' then since else until end;
-    until := null;
-  elsif v_match[1] in ('before', 'until', 'till') then
-    until := case v_match[1] when 'before' then since else until end;
-    since := null;
-    v_unit := substring(p_lower from '\m(day|week|month|year)\s+before\M');
-    if v_match[1] = 'before' and v_unit is not null then
-      since := until - ('1 ' || v_unit)::interval;
+    v_is_ordered := v_lead in ('from', 'between') or v_sides[2] in ('to', 'through', 'until', 'till');
+  end loop;
+
+  -- 2. each of them as [since, until); a year that is named once holds for all
+  v_named := array(select distinct substring(t from '[YL](....)') from unnest(v_times) as t where t like any ('{%Y%,%L%}'));
+  v_is_shared := cardinality(v_named) = 1 and exists (select from unnest(v_times) as t where t like '%M%' and not t like any ('{%Y%,%L%}'));
+  for v_i in 1..cardinality(v_times) loop
+    v_item := v_times[v_i];
+    if v_item like '% of' then -- "the last Monday of May"
+      return;
     end if;
+    v_period := null;
+    v_year := substring(v_item from '[YL](....)');
+    v_month := array_position('{jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec}'::text[], substr(v_item, nullif(strpos(v_item, 'M'), 0) + 1, 3));
+    v_days := '{}';
+    if v_month is not null then
+      v_days := array(select d[1]::int from regexp_matches(v_item, '\m([0-9]{1,2})(?:st|nd|rd|th)?\M', 'g') as d order by 1);
+    elsif v_item like '____-%' and v_item not like '% %' then
+      v_year := split_part(v_item, '-', 1);
+      v_month := split_part(v_item, '-', 2);
+      v_days := (string_to_array(v_item, '-'))[3:3];
+    end if;
+    if v_month is not null or v_year is not null then
+      if v_month is null and v_is_shared then -- "last year in March"
+        v_sinces := v_sinces || null::timestamptz;
+        v_untils := v_untils || null::timestamptz;
+        v_periods := v_periods || null::interval;
+        continue;
+      end if;
+      v_period := case when v_year is null then interval '1 year' end;
+      v_year := coalesce(v_year, case when v_is_shared then v_named[1]::int end);
+      v_unit := case when v_days <> '{}' then 'day' when v_month is not null then 'month' else 'year' end;
+      if coalesce(v_month, 1) not between 1 and 12 then
+        return;
+      end if;
+      -- without a year: the latest one in which that day exists and has begun
+      for v_back in 0..8 loop
+        v_start := make_timestamptz(coalesce(v_year, extract(year from p_now)::int - v_back), coalesce(v_month, 1), 1, 0, 0, 0);
+        if v_days = '{}' or v_days[1] > 0 and v_days[cardinality(v_days)] <= extract(day from v_start + interval '1 month' - interval '1 day') then
+          v_start := v_start + make_interval(days => coalesce(v_days[1], 1) - 1);
+          exit when v_year is not null or v_start <= p_now;
+        end if;
+        v_start := null;
+        exit when v_year is not null;
+      end loop;
+      v_end := v_start + ('1 ' || v_unit)::interval + make_interval(days => coalesce(v_days[cardinality(v_days)] - v_days[1], 0));
+    elsif left(v_item, 1) = 'W' then
+      v_period := interval '7 days';
+      v_start := date_trunc('day', p_now)
+        - make_interval(days => 1 + (extract(isodow from p_now)::int - array_position('{mon,tue,wed,thu,fri,sat,sun}'::text[], substr(v_item, 2, 3)) + 6) % 7);
+      v_end := v_start + interval '1 day';
+    elsif v_item like '%s' or v_item like '% ago%' then -- "last 3 days", "3 days ago"
+      v_number := split_part(v_item, ' ', case when v_item like '%s' then 2 else 1 end);
+      v_unit := rtrim(split_part(v_item, ' ', case when v_item like '%s' then 3 else 2 end), 's');
+      v_start := p_now - (coalesce(array_position('{one,two,three,four,five,six,seven,eight,nine,ten}'::text[], v_number)::text,
+        case when v_number in ('a', 'an') then '1' else substring(v_number from '^[0-9]{1,3}$') end) || ' ' || v_unit)::interval;
+      v_end := p_now;
+      if v_item not like '%s' then
+        v_start := date_trunc(v_unit, v_start);
+        v_end := v_start + ('1 ' || v_unit)::interval;
+      end if;
+    elsif v_item like '%weekend' then
+      v_end := date_trunc('week', p_now);
+      v_start := v_end - interval '2 days';
+    else
+      v_unit := case when v_item like any ('{%week,%month}') then split_part(v_item, ' ', 2) else 'day' end;
+      v_start := date_trunc(v_unit, p_now) - case when v_item like 'this%' or v_item = 'today' then interval '0' else ('1 ' || v_unit)::interval end;
+      v_end := v_start + ('1 ' || v_unit)::interval;
+    end if;
+    if v_start is null then
+      return;
+    end if;
+    if v_sides[v_i] = 'week of' then
+      v_start := date_trunc('week', v_start);
+      v_end := v_start + interval '7 days';
+    end if;
+    v_sinces := v_sinces || v_start;
+    v_untils := v_untils || v_end;
+    v_periods := v_periods || v_period;
+  end loop;
+
+  -- 3. from the earliest to the latest of them; in "from November to February" the first is the one before the second
+  if v_is_ordered and cardinality(v_sinces) = 2 and v_sinces[1] > v_sinces[2] then
+    v_start := v_sinces[1] - coalesce(v_periods[1], '0');
+    v_sinces[2] := v_sinces[2] + case when v_periods[1] is null then coalesce(v_periods[2], '0') else '0' end;
+    v_untils[2] := v_untils[2] + case when v_periods[1] is null then coalesce(v_periods[2], '0') else '0' end;
+    v_untils[1] := v_untils[1] - coalesce(v_periods[1], '0');
+    v_sinces[1] := v_start;
+  end if;
+  select min(case t.side when 'after' then t.until else t.since end) filter (where t.side not in ('before', 'until', 'till')),
+         max(case t.side when 'before' then t.since else t.until end) filter (where t.side not in ('since', 'after'))
+    into since, until from unnest(v_sinces, v_untils, v_sides) as t(since, until, side);
+  if v_sides && '{since,after}' and not v_sides && '{before,until,till,to,through}' then
+    until := null;
+  elsif v_sides[1] in ('before', 'until', 'till') and not v_sides && '{since,after}' then
+    since := null;
+  end if;
+  if v_sides = '{before}' then
+    since := until - ('1 ' || substring(v_text from '\m(day|week|month|year) before\M'))::interval;
+  end if;
+  if since >= until then
+    since := null;
+    until := null;
   end if;
 end
 $find_time$;
