@@ -4,10 +4,9 @@
 --   before "Ada"), in the order of the text; NULL when there are none, so that it can be given to search_context as it is.
 -- dense_text: the text without those names (and their 's), for embedding: in a vector a name pulls up greetings. The
 --   whole text when nothing else is in it.
--- since, until: the time that the text names, NULL when it names none: a date ("2024-05-08", "8 May 2024", "May 8th"), a
---   month, a year, today, yesterday, this or last week (from Monday), month or year, "3 weeks ago", "the last 10 days".
---   "since", "after", "before" and "until" in front of it leave one side open, "the week before" does not. A date without a year is the latest one
---   that has begun. English; in the session's time zone; relative to `now`, which a caller may set.
+-- since, until: the time that the first 1,000 characters name, NULL when they name none (docs/search.md lists what is read). English; in the session's
+--   time zone; relative to `now`, which a caller may set. More than one time is one from the earliest to the latest. What can be read but for a part
+--   of it ("Quarter 2 of this year") is not read at all.
 -- Never an error, whatever the text. Writes nothing.
 --
 -- example:
@@ -119,7 +118,7 @@ declare
   c_side constant text := 'since|after|before|until|till';
   c_unread constant text := 'and|or|to|through|twenty|thirty|(?:quarter|half|q[1-4])(?: [0-9])?(?: of| in)?|(?:weeks?|weekend) (?:of|in)|(?:spring|summer|autumn|fall|winter) of';
   c_sides constant text[] := string_to_array(c_side, '|');
-  c_lead constant text := c_side || '|in|during|of|last|this|on|from|between|' || c_unread;
+  c_lead constant text := c_side || '|in|during|of|last|this|year|on|from|between|' || c_unread;
   c_next constant text := '(?:,|,? (?:and|or|to|through|' || c_side || ')| ?[-\u2013])(?: ?(?:in|on|of|' || c_side || ')\M)? ?(?:the )?';
   v_text text := left(p_lower, 1000);
   v_run text;
@@ -163,10 +162,10 @@ begin
     -- names alone are also other words ("may", "march", 2000): only after a word that tells
     if v_run ~ ('^(?:the )?(?:Y[0-9]+(?:' || c_next || 'Y[0-9]+)*|[MW][a-z]+(?:' || c_next || '[MW][a-z]+)*)$') then
       continue when v_lead is null
-        or not (v_lead = any (c_sides) or v_lead = any (case when v_run like '%W%' then '{on,last}' else '{in,during,of,last,this}' end::text[])
+        or not (v_lead = any (c_sides) or v_lead = any (case when v_run like '%W%' then '{on,last}' else '{in,during,of,last,this,year}' end::text[])
                 or v_lead in ('from', 'between') and v_run ~ '[MWY].*[MWY]');
     end if;
-    if not v_lead = any (c_sides || '{in,during,of,last,this,on,from,between}'::text[]) and not (v_lead = 'week of' and v_run ~ '[0-9]') then
+    if not v_lead = any (c_sides || '{in,during,of,last,this,year,on,from,between}'::text[]) and not (v_lead = 'week of' and v_run ~ '[0-9]') then
       return;
     end if;
     for v_item in select m[1] from regexp_matches(concat_ws(' ', v_lead, v_run), '(?:\m(?:' || c_side || '|to|through|week of) (?:the )?)?' || c_time, 'g') as m loop
@@ -174,7 +173,7 @@ begin
       v_sides := v_sides || coalesce(v_side, '');
       v_times := v_times || regexp_replace(substr(v_item, coalesce(length(v_side) + 2, 1)), '^the ', '');
     end loop;
-    v_is_ordered := v_lead in ('from', 'between') or v_sides[2] in ('to', 'through', 'until', 'till');
+    v_is_ordered := v_lead in ('from', 'between') or v_sides[2] in ('to', 'through', 'until', 'till') or v_run ~ '[-\u2013] ?[MWYL]';
   end loop;
 
   -- 2. each of them as [since, until); a year that is named once holds for all
@@ -257,11 +256,13 @@ begin
 
   -- 3. from the earliest to the latest of them; in "from November to February" the first is the one before the second
   if v_is_ordered and cardinality(v_sinces) = 2 and v_sinces[1] > v_sinces[2] then
-    v_start := v_sinces[1] - coalesce(v_periods[1], '0');
-    v_sinces[2] := v_sinces[2] + case when v_periods[1] is null then coalesce(v_periods[2], '0') else '0' end;
-    v_untils[2] := v_untils[2] + case when v_periods[1] is null then coalesce(v_periods[2], '0') else '0' end;
-    v_untils[1] := v_untils[1] - coalesce(v_periods[1], '0');
-    v_sinces[1] := v_start;
+    if v_periods[1] is not null then
+      v_sinces[1] := v_sinces[1] - v_periods[1];
+      v_untils[1] := v_untils[1] - v_periods[1];
+    elsif v_periods[2] is not null then
+      v_sinces[2] := v_sinces[2] + v_periods[2];
+      v_untils[2] := v_untils[2] + v_periods[2];
+    end if;
   end if;
   select min(case t.side when 'after' then t.until else t.since end) filter (where t.side not in ('before', 'until', 'till')),
          max(case t.side when 'before' then t.since else t.until end) filter (where t.side not in ('since', 'after'))

@@ -97,6 +97,7 @@ def day(year: int, month: int, number: int = 1) -> datetime:
         ("in May 2023", day(2023, 5), day(2023, 6)),
         ("2023-05", day(2023, 5), day(2023, 6)),
         ("in 2023", day(2023, 1), day(2024, 1)),
+        ("in the year 2023", day(2023, 1), day(2024, 1)),
         ("today", day(2026, 3, 18), day(2026, 3, 19)),
         ("yesterday", day(2026, 3, 17), day(2026, 3, 18)),
         ("last week", day(2026, 3, 9), day(2026, 3, 16)),
@@ -110,6 +111,57 @@ def day(year: int, month: int, number: int = 1) -> datetime:
         ("after March 2024", day(2024, 4), None),
         ("before 2023", None, day(2023, 1)),
         ("until last week", None, day(2026, 3, 16)),
+        ("in January and February", day(2026, 1), day(2026, 3)),
+        ("in March and August", day(2025, 8), day(2026, 4)),
+        ("in August and March", day(2025, 8), day(2026, 4)),
+        ("in May, June and August 2024", day(2024, 5), day(2024, 9)),
+        ("in March, and may I ask", day(2026, 3), day(2026, 4)),
+        ("between March and May", day(2025, 3), day(2025, 6)),
+        ("from March to May", day(2025, 3), day(2025, 6)),
+        ("between March and May 2024", day(2024, 3), day(2024, 6)),
+        ("May to August 2024", day(2024, 5), day(2024, 9)),
+        ("from November to February", day(2025, 11), day(2026, 3)),
+        ("between November and February 2025", day(2024, 11), day(2025, 3)),
+        ("from November 2024 to February", day(2024, 11), day(2025, 3)),
+        ("from 3 May to 9 May", day(2025, 5, 3), day(2025, 5, 10)),
+        ("between 3 and 9 May 2024", day(2024, 5, 3), day(2024, 5, 10)),
+        ("from the 3rd to the 9th of May", day(2025, 5, 3), day(2025, 5, 10)),
+        ("May 3-9, 2024", day(2024, 5, 3), day(2024, 5, 10)),
+        ("2024-05-08 to 2024-06-01", day(2024, 5, 8), day(2024, 6, 2)),
+        ("in 2022 and 2024", day(2022, 1), day(2025, 1)),
+        ("after 3 May and before 9 May 2024", day(2024, 5, 4), day(2024, 5, 9)),
+        ("since February until yesterday", day(2026, 2), day(2026, 3, 18)),
+        ("since February or March", day(2026, 2), None),
+        ("the day before yesterday", day(2026, 3, 16), day(2026, 3, 17)),
+        ("the week before 8 May 2024", day(2024, 5, 1), day(2024, 5, 8)),
+        ("in August last year", day(2025, 8), day(2025, 9)),
+        ("last year in February", day(2025, 2), day(2025, 3)),
+        ("last August", day(2025, 8), day(2025, 9)),
+        ("the week of May 4", day(2025, 4, 28), day(2025, 5, 5)),  # a Sunday
+        ("a couple of weeks ago", day(2026, 3, 2), day(2026, 3, 9)),
+        ("a couple of months ago", day(2026, 1), day(2026, 2)),
+        ("a year ago today", day(2025, 1), day(2026, 1)),
+        ("last Monday", day(2026, 3, 16), day(2026, 3, 17)),
+        ("on Wednesday", day(2026, 3, 11), day(2026, 3, 12)),
+        ("on Monday, 6 May 2024", day(2024, 5, 6), day(2024, 5, 7)),
+        ("from Monday to Friday", day(2026, 3, 9), day(2026, 3, 14)),
+        ("last weekend", day(2026, 3, 14), day(2026, 3, 16)),
+        ("last night", day(2026, 3, 17), day(2026, 3, 18)),
+        ("this morning", day(2026, 3, 18), day(2026, 3, 19)),
+        ("half a year ago", None, None),
+        ("1.5 years ago", None, None),
+        ("a few weeks ago", None, None),
+        ("two or three weeks ago", None, None),
+        ("a year and two months ago", None, None),
+        ("Quarter 2 of this year", None, None),
+        ("in Q2 2025", None, None),
+        ("the third week of May", None, None),
+        ("the first Monday of May", None, None),
+        ("between Christmas and 3 May", None, None),
+        ("Feb 30 and 3 March", None, None),
+        ("before January 2024 and after May 2025", None, None),
+        ("on Mondays", None, None),
+        ("when May and June came", None, None),
         ("may I march on 2000 dollars", None, None),
         ("Feb 30 2023", None, None),
         ("2024-13-01", None, None),
@@ -123,6 +175,13 @@ def test_times(corpus: Corpus, app: Connection, text: str, since: datetime | Non
     row = prepare(app, corpus, f"What happened {text}?", now=NOW)
     assert (row.since, row.until) == (since, until)
     assert row.dense_text == f"What happened {text}?"
+
+
+def test_of_a_long_text_only_the_beginning_is_read_for_times(corpus: Corpus, app: Connection) -> None:
+    row = prepare(app, corpus, f"{'word ' * 198} today, yesterday", now=NOW)
+    assert (row.since, row.until) == (day(2026, 3, 18), day(2026, 3, 19))
+    for text in ("may ", "in march and ", "1 may 2 ", "3 and ", "half a ", ".-,"):
+        assert prepare(app, corpus, text * 5000, now=NOW).specimens is None
 
 
 def test_days_begin_in_the_session_time_zone(corpus: Corpus, app: Connection) -> None:
