@@ -116,9 +116,10 @@ declare
     '(?:last|past|previous) [a-z0-9]+ (?:day|week|month|year)s',
     '[a-z0-9.,-]+ (?:day|week|month|year)s? ago(?: today)?') || ')\M';
   c_side constant text := 'since|after|before|until|till';
+  c_week constant text := '(?:(?:first|second|third|fourth) )?week of';
   c_unread constant text := 'and|or|to|through|twenty|thirty|(?:quarter|half|q[1-4])(?: [0-9])?(?: of| in)?|(?:weeks?|weekend) (?:of|in)|(?:spring|summer|autumn|fall|winter) of';
   c_sides constant text[] := string_to_array(c_side, '|');
-  c_lead constant text := c_side || '|in|during|of|last|this|year|on|from|between|' || c_unread;
+  c_lead constant text := c_side || '|' || c_week || '|in|during|of|last|this|year|on|from|between|' || c_unread;
   c_next constant text := '(?:,|,? (?:and|or|to|through|' || c_side || ')| ?[-\u2013])(?: ?(?:in|on|of|' || c_side || ')\M)? ?(?:the )?';
   v_text text := left(p_lower, 1000);
   v_run text;
@@ -162,14 +163,14 @@ begin
     -- names alone are also other words ("may", "march", 2000): only after a word that tells
     if v_run ~ ('^(?:the )?(?:Y[0-9]+(?:' || c_next || 'Y[0-9]+)*|[MW][a-z]+(?:' || c_next || '[MW][a-z]+)*)$') then
       continue when v_lead is null
-        or not (v_lead = any (c_sides) or v_lead = any (case when v_run like '%W%' then '{on,last}' else '{in,during,of,last,this,year}' end::text[])
+        or not (v_lead = any (c_sides) or v_lead like '% week of' or v_lead = any (case when v_run like '%W%' then '{on,last}' else '{in,during,of,last,this,year}' end::text[])
                 or v_lead in ('from', 'between') and v_run ~ '[MWY].*[MWY]');
     end if;
-    if not v_lead = any (c_sides || '{in,during,of,last,this,year,on,from,between}'::text[]) and not (v_lead = 'week of' and v_run ~ '[0-9]') then
+    if not v_lead = any (c_sides || '{in,during,of,last,this,year,on,from,between}'::text[]) and not (v_lead = 'week of' and v_run ~ '[0-9]' or v_lead like '% week of') then
       return;
     end if;
-    for v_item in select m[1] from regexp_matches(concat_ws(' ', v_lead, v_run), '(?:\m(?:' || c_side || '|to|through|week of) (?:the )?)?' || c_time, 'g') as m loop
-      v_side := substring(v_item from '^(' || c_side || '|to|through|week of) ');
+    for v_item in select m[1] from regexp_matches(concat_ws(' ', v_lead, v_run), '(?:\m(?:' || c_side || '|to|through|' || c_week || ') (?:the )?)?' || c_time, 'g') as m loop
+      v_side := substring(v_item from '^(' || c_side || '|to|through|' || c_week || ') ');
       v_sides := v_sides || coalesce(v_side, '');
       v_times := v_times || regexp_replace(substr(v_item, coalesce(length(v_side) + 2, 1)), '^the ', '');
     end loop;
@@ -185,6 +186,7 @@ begin
       return;
     end if;
     v_period := null;
+    v_unit := null;
     v_year := substring(v_item from '[YL](....)');
     v_month := array_position('{jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec}'::text[], substr(v_item, nullif(strpos(v_item, 'M'), 0) + 1, 3));
     v_days := '{}';
@@ -248,6 +250,12 @@ begin
     if v_sides[v_i] = 'week of' then
       v_start := date_trunc('week', v_start);
       v_end := v_start + interval '7 days';
+    elsif v_sides[v_i] like '% week of' then
+      v_start := v_start + make_interval(weeks => array_position('{first,second,third,fourth}'::text[], split_part(v_sides[v_i], ' ', 1)) - 1);
+      v_end := v_start + interval '7 days';
+      if v_unit is distinct from 'month' then
+        return;
+      end if;
     end if;
     v_sinces := v_sinces || v_start;
     v_untils := v_untils || v_end;
