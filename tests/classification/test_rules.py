@@ -413,6 +413,10 @@ def test_hard_cases(text: str, memory_type: str) -> None:
         ("The user agent is a header.", "fact", "on_demand"),
         ("I'm so glad for you.", "fact", "on_demand"),
         ("I am not afraid of you.", "fact", "on_demand"),
+        ("I am afraid of the dark.", "fact", "preloaded"),
+        ("The user does not have children.", "fact", "preloaded"),
+        ("The user has child accounts.", "fact", "on_demand"),
+        ("I'd prefer if you used metric units.", "preference", "preloaded"),
         ("I'd rather you answer briefly.", "preference", "preloaded"),
         ("I'd rather you call her tomorrow.", "preference", "on_demand"),
         ("I'd prefer short replies.", "preference", "preloaded"),
@@ -749,7 +753,7 @@ def test_a_rule_set_that_was_released_has_its_version_for_itself() -> None:
     """
     rules = rule_set()
     compiled = json.dumps([rules.lexicon, [(r.id, r.memory_type, r.layer_kind, r.regex) for r in rules.rules]])
-    assert (rules.version, hashlib.sha256(compiled.encode()).hexdigest()[:16]) == (3, "4eb191845ea98f48")
+    assert (rules.version, hashlib.sha256(compiled.encode()).hexdigest()[:16]) == (3, "70dab65957147ac3")
 
 
 def test_ids_begin_with_the_type() -> None:
