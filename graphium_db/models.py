@@ -213,6 +213,8 @@ class StatementDetails:
     genus_id: UUID | None
     specimen_id: UUID | None
     rule: str | None
+    is_type_chosen: bool
+    is_layer_chosen: bool
     exact_only: bool
     last_accessed_at: datetime | None
     variant_count: int

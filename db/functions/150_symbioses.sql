@@ -24,7 +24,7 @@ begin
   v_source := graphium_private._find_end(v_tenant_id, source, 'source');
   v_target := graphium_private._find_end(v_tenant_id, target, 'target');
   if v_source.family_id = v_target.family_id then
-    perform graphium_private._raise_error('MG008', 'target: both ends are in the same family', 'A symbiosis joins two families.');
+    perform graphium_private._raise_error('MG008', 'target: both ends are in the same family', 'A symbiosis joins two families. What a newer statement of the same family replaces is forgotten instead (forget_context).');
   end if;
   insert into graphium.dh_symbioses as y
     (tenant_id, id, kind, note, source_family_id, source_genus_id, source_specimen_id, source_statement_id,

@@ -1,5 +1,5 @@
 -- What a person who looks after memory wants to know of some statements beyond what recall_context() says: the rule that classified
--- each, when it was last matched, and the variants that were folded into it; of a query, which of its words it has.
+-- each and which labels a caller chose, when it was last matched, and the variants that were folded into it; of a query, which of its words it has.
 --
 -- One row per statement that the caller sees, by id; the ids of taxa that he may not see are NULL. variants is a JSON array, the last
 --   seen first, 100 of them at most (variant_count counts all); content is null there where the wording was the statement's own.
@@ -11,8 +11,9 @@
 --     from graphium.statement_details(array(select statement_id from graphium.recall_context(page_size => 10)), query_text => 'feedback');
 set local role graphium_owner;
 
+drop function if exists graphium.statement_details(uuid[], text); -- it did not say which labels were chosen
 create or replace function graphium.statement_details(statement_ids uuid[], query_text text = null)
-  returns table (statement_id uuid, family_id uuid, genus_id uuid, specimen_id uuid, rule text, exact_only boolean, last_accessed_at timestamptz,
+  returns table (statement_id uuid, family_id uuid, genus_id uuid, specimen_id uuid, rule text, is_type_chosen boolean, is_layer_chosen boolean, exact_only boolean, last_accessed_at timestamptz,
     variant_count bigint, variants jsonb, matched_words text[])
   language plpgsql stable parallel unsafe security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning set jit = off set plan_cache_mode = force_generic_plan
 as $statement_details$
@@ -26,7 +27,7 @@ begin
     perform graphium_private._raise_error('MG008', 'statement_ids must not be NULL', 'Give an array of statement ids.');
   end if;
   return query
-    select s.id, f.id, g.id, p.id, s.rule, s.exact_only, s.last_accessed_at, v.all_of_them, v.latest,
+    select s.id, f.id, g.id, p.id, s.rule, s.is_type_chosen, s.is_layer_chosen, s.exact_only, s.last_accessed_at, v.all_of_them, v.latest,
            array(select w from unnest(v_words) with ordinality as q(w, n) where w = any (h.words) order by q.n)
       from graphium.kg_statements s
       left join graphium.dh_families f on f.tenant_id = v_tenant_id and f.id = s.family_id
@@ -47,6 +48,6 @@ begin
 end
 $statement_details$;
 comment on function graphium.statement_details(uuid[], text) is
-  'Of each of these statements that the caller sees: ids of its taxa, the rule that classified it, when it was last matched, its variants, and which words of a query it has. Writes nothing.';
+  'Of each of these statements that the caller sees: ids of its taxa, the rule that classified it and which labels a caller chose, when it was last matched, its variants, and which words of a query it has. Writes nothing.';
 revoke all on function graphium.statement_details(uuid[], text) from public;
 grant execute on function graphium.statement_details(uuid[], text) to graphium_reader;

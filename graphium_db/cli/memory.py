@@ -225,7 +225,7 @@ def recall(session: Session, ids: bool, as_json: bool, **filters: Any) -> None:
     epilog=examples(
         """
 graphium wake-up --budget 400
-graphium wake-up --text > system-prompt-memory.txt
+graphium wake-up -s Aisha --text > system-prompt-memory.txt
 """
     ),
 )
@@ -244,8 +244,9 @@ def wake_up(
 ) -> None:
     """What an agent should know when its session starts, most useful first, within a token budget.
 
-    With --text each statement is one line: a line break inside it becomes a space (--json keeps it). Characters that
-    act on a terminal are replaced where stdout is one, and go through a pipe as they are.
+    With --text each statement is one line, without whose it is: name the specimen (-s) where several people say "I". A
+    line break inside it becomes a space (--json keeps it). Characters that act on a terminal are replaced where stdout
+    is one, and go through a pipe as they are.
     """
     with session.memory() as memory:
         rows = memory.wake_up_context(token_budget, or_none(families), or_none(specimens))

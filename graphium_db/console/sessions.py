@@ -47,6 +47,7 @@ class Session:
     memory: AsyncGraphium
     may_write: bool = False
     draft: tuple[str, FormData] | None = None
+    saved: dict[str, Any] | None = None
     began: float = field(default_factory=time.monotonic)
     used: float = field(default_factory=time.monotonic)
 

@@ -157,6 +157,27 @@ def test_another_wording_replaces_the_statement_in_its_place(visit: Visit, fille
     assert HEBREW not in filled.contents()
 
 
+def test_another_wording_keeps_what_was_chosen_and_relabels_nothing_else(visit: Visit, filled: Filled) -> None:
+    visitor = visit()
+    with filled.memory() as memory:
+        place = ("people", "team", "Aisha")
+        (chosen,) = memory.ingest_context(*place, [{"content": "The order was cancelled.", "memory_type": "decision"}])
+        (known,) = memory.ingest_context(*place, ["Aisha hates liquorice."])
+    page = visitor.get(f"/statement/{chosen.statement_id}")
+    assert "type by hand, layer by event.past" in text_of(page)
+    page = visitor.post(f"/statement/{chosen.statement_id}/reword", content="I love rain.")
+    assert "type by hand, layer by preference.like" in text_of(page)
+    (id,) = re.findall(r'data-copy="([^"]+)"', page)
+    page = visitor.post(f"/statement/{id}/reword", content="Aisha hates liquorice.")
+    assert f'data-copy="{known.statement_id}"' in page
+    with filled.memory() as memory:
+        (row,) = memory.recall_context(statement_ids=[known.statement_id])
+        assert (row.memory_type, row.layer_kind) == ("preference", "preloaded")
+        (details,) = memory.statement_details([known.statement_id])
+        assert (details.is_type_chosen, details.is_layer_chosen) == (False, False)
+        assert memory.recall_context(statement_ids=[id]) == []
+
+
 def test_a_new_wording_that_is_refused_leaves_the_old_one(visit: Visit, filled: Filled) -> None:
     visitor = visit()
     visitor.get(f"/statement/{filled.ids['written']}/reword")
@@ -256,7 +277,10 @@ def test_text_is_previewed_then_saved_and_what_is_known_has_the_pill(visit: Visi
     assert "Dedup: matched existing statement see the statement similarity 1.0000" in said
     assert f'href="/statement/{filled.ids["written"]}"' in page
     assert filled.contents() - before == {"We decided to move."}
+    assert text_of(visitor.get("/ingest/saved")) == said  # loading it again ingests nothing again
     with filled.memory() as memory:
+        (known,) = memory.recall_context(statement_ids=[filled.ids["written"]])
+        assert known.access_count == 2
         (row,) = memory.recall_context(memory_types=["event"])
         assert row.content == "We decided to move."  # its type as it was set by hand
 

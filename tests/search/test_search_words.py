@@ -156,7 +156,7 @@ def test_words_that_are_too_common_beside_the_others_are_left_out(
             assert {h.statement_id: h.score for h in hits} == pytest.approx(scores, rel=1e-5)
         assert (left_out == 0) == (postings == 10_000)
     finally:
-        boss.execute("update graphium_private.settings set value = 50000 where name = 'word_postings'")
+        boss.execute("update graphium_private.settings set value = 30000 where name = 'word_postings'")
 
 
 def test_of_equal_scores_the_oldest_come_first_however_words_are_scored(

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from graphium_db.classification import LAYER_KINDS, MEMORY_TYPES, Classification, classify
 from graphium_db.console.cards import is_open
-from graphium_db.console.page import Told, bad, form_of, prose_of, render, scopes_of, signed_in, text_of, told
+from graphium_db.console.page import Told, bad, form_of, goto, prose_of, render, scopes_of, signed_in, text_of, told
 from graphium_db.console.sessions import Session
 from graphium_db.errors import GraphiumError, MissingExtraError, ScopeNotHeldError
 from graphium_db.models import StatementInput
@@ -126,16 +126,21 @@ async def save(request: Request, session: Session) -> Response:
     except GraphiumError as refusal:
         typed = await asyncio.to_thread(_as_typed, form)
         return await _form(request, session, *typed, told(refusal), told(refusal).status)
-    return await render(
-        request,
-        "ingested.html",
-        session,
-        filled=filled,
-        results=list(zip(inputs, rows, strict=True)),
-        saved=sum(not row.deduplicated for row in rows),
-        matched=sum(row.deduplicated for row in rows),
-        words_only=session.embedder is None,
-    )
+    session.saved = {
+        "filled": filled,
+        "results": list(zip(inputs, rows, strict=True)),
+        "saved": sum(not row.deduplicated for row in rows),
+        "matched": sum(row.deduplicated for row in rows),
+        "words_only": session.embedder is None,
+    }
+    return goto("/ingest/saved")
+
+
+async def saved(request: Request, session: Session) -> Response:
+    """What became of the last ingest: at an address of its own, so that loading it again ingests nothing again."""
+    if session.saved is None:
+        return goto("/ingest")
+    return await render(request, "ingested.html", session, **session.saved)
 
 
 async def _form(
@@ -263,4 +268,5 @@ routes = [
     Route("/ingest", signed_in(show), methods=["GET"]),
     Route("/ingest/preview", signed_in(preview), methods=["POST"]),
     Route("/ingest", signed_in(save), methods=["POST"]),
+    Route("/ingest/saved", signed_in(saved), methods=["GET"]),
 ]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import psycopg
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from graphium_db.classification import classify
 from graphium_db.console.cards import Card, card
 from graphium_db.console.page import bad, form_of, goto, prose_of, render, signed_in
 from graphium_db.console.sessions import Session
@@ -65,25 +65,27 @@ async def reword(request: Request, session: Session) -> Response:
         new["source"] = old.source
         if old.position is not None:
             new["position"] = old.position
-    if (old.memory_type, old.layer_kind) != _labels(old.content):  # chosen by hand, so kept
-        new["memory_type"], new["layer_kind"] = old.memory_type, old.layer_kind
     embedder = session.embedder
     new["embedding"] = None
     if embedder is not None:  # before the transaction: nothing waits for a model
         (embedding,) = await asyncio.to_thread(embedder.embed, [words])
         new["embedding"], new["exact_only"] = embedding.vector, embedding.exact_only
-    async with session.transaction() as memory:
-        await memory.forget_context([found.id])
-        (row,) = await memory.ingest_context(
-            old.family, old.genus, old.specimen, [new], embedding_model=embedder.name if embedder else None
-        )
+    labels: StatementInput = {"content": words}
+    if found.details.is_type_chosen:
+        labels["memory_type"] = old.memory_type
+    if found.details.is_layer_chosen:
+        labels["layer_kind"] = old.layer_kind
+    for item in (new | labels, new):
+        async with session.transaction() as memory:
+            await memory.forget_context([found.id])
+            (row,) = await memory.ingest_context(
+                old.family, old.genus, old.specimen, [item], embedding_model=embedder.name if embedder else None
+            )
+            if row.deduplicated and item != new:
+                raise psycopg.Rollback  # what it matched has labels of its own: again without
+            break
     said = "matched" if row.deduplicated else "reworded"
     return goto(f"/statement/{row.statement_id}", said=said)
-
-
-def _labels(content: str) -> tuple[str, str]:
-    found = classify(content)
-    return found.memory_type, found.layer_kind
 
 
 routes = [
