@@ -31,8 +31,13 @@ LAYER_KINDS = ("preloaded", "on_demand")
 
 # A sentence's kind shows in its first words; the limit bounds the time that a megabyte takes.
 MAX_CHARACTERS = 1000
-# Code between backticks, and a URL, are a word that no rule knows.
-_NAMES = (("`", "`[^`]*`"), ("://", r"[A-Za-z]+://[^ \t\n\v\f\r]*"))
+# Code between backticks, and a URL, are a word that no rule knows; what is called with a string is code.
+_NAMES = (
+    ("`", "`[^`]*`", " x "),
+    ('("', r'[A-Za-z0-9_]\("[^"]*"', " = x "),
+    ("('", r"[A-Za-z0-9_]\('[^']*'", " = x "),
+    ("://", r"[A-Za-z]+://[^ \t\n\v\f\r]*", " x "),
+)
 # What separates words becomes a space (markup too), a comma or a full stop; what only code has, "="; apostrophes become
 # one; A-Z become a-z.
 _ASCII_SPACES = '\t\n\v\f\r()[<>*`~^#"'
@@ -167,9 +172,9 @@ def _installed() -> tuple[RuleSet, tuple[re.Pattern[str], ...]]:
 
 def _normalised(text: str) -> str:
     text = text[:MAX_CHARACTERS]
-    for sign, name in _NAMES:
+    for sign, name, word in _NAMES:
         if sign in text:
-            text = re.sub(name, " x ", text)
+            text = re.sub(name, word, text)
     text = f" {text.translate(_TABLE)} "
     for old, new in _REPLACEMENTS:
         text = text.replace(old, new)
@@ -192,6 +197,9 @@ def load(data: dict[str, Any]) -> RuleSet:
     # The sets of words that patterns tell apart.
     atoms = {atom: _members(atom, classes) for tokens in patterns.values() for atom, _ in tokens if atom}
     not_endings = set(data["not_endings"].split())
+    others = set().union(*(_members(part, classes) for part in data["others"].split()))
+    for members in atoms.values():
+        members |= others if "-other" in members else set()
     contractions = {word: expansion.split() for word, expansion in data["contractions"].items()}
     words = {*_PSEUDO_WORDS, *_PUNCTUATION, "'s", *not_endings}.union(*atoms.values(), *contractions.values())
     for ending in _ENDINGS:  # "decided" is a word in -ed, "need" is not
@@ -330,8 +338,8 @@ def render_sql() -> str:
     lexicon = json.dumps(spelled, ensure_ascii=False, separators=(",", ":"))
     names = "\n".join(
         f"  if strpos(v_text, {_literal(sign)}) > 0 then\n"
-        f"    v_text := regexp_replace(v_text, {_literal(name)} collate \"C\", ' x ', 'g');\n  end if;"
-        for sign, name in _NAMES
+        f"    v_text := regexp_replace(v_text, {_literal(name)} collate \"C\", '{word}', 'g');\n  end if;"
+        for sign, name, word in _NAMES
     )
     of_these = "[" + re.sub(r"([]^\\])", r"\\\1", _ASCII_FROM) + "]"
     replaced = "v_text"

@@ -49,6 +49,8 @@ MARKS = [
     "https://a.b/",
     ": ",
     " = ",
+    'a("b")',
+    "('",
 ]
 
 word = st.sampled_from(WORDS)
