@@ -464,6 +464,8 @@ random_page_cost = 1.1
 jit = off
 # pgvector 0.6.0 to 0.8.1 builds HNSW indexes unsafely in parallel (CVE-2026-3172)
 max_parallel_maintenance_workers = 0
+# a new tenant's rows are looked up by the statistics of before, and slowly, until these are taken anew
+autovacuum_naptime = 10s
 
 timezone = 'UTC'
 log_timezone = 'UTC'

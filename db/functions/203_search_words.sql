@@ -1,7 +1,7 @@
 -- Statements by their words, ranked by BM25: every word of the query that a statement has counts, by how rare it is among
 -- the statements that the caller may see, how often the statement has it, and how short the statement is. Words are
 -- ORed; the query's stop words and punctuation are no words, so nothing in a text is an operator. Words that are too common beside
--- its others are none either (word_postings), so that no query takes long, however long or common its words are.
+-- its others are none either (word_postings) while enough statements have the others, so that a long query takes no longer.
 -- Everything counted is counted over visible rows: two callers with different scopes may see different scores, and
 -- neither learns anything about rows that are hidden from him. Postings are looked up by the audiences that he is of, so that
 -- hidden ones are not even touched.
@@ -35,7 +35,7 @@ revoke all on function graphium_private._held_audiences(uuid) from public;
 -- So each is counted only so far: at first until all words come to p_first, then further while too few are known to be rare, and counting
 -- the others is some 20 ms at most. All of them when they come to no more; none when each alone is in more.
 create or replace function graphium_private._rarest_words(p_tenant_id uuid, p_keys bigint[], p_audiences bigint[], p_most int, p_first int,
-    out words bigint[], out frequencies double precision[], out totals double precision[], out occurrences int[], out lengths int[])
+    out words bigint[], out frequencies double precision[], out totals double precision[], out occurrences int[], out lengths int[], out is_part boolean)
   language plpgsql stable parallel unsafe security invoker
 as $rarest_words$
 declare
@@ -59,8 +59,9 @@ begin
     select array_agg(c.word order by c.frequency, c.word) filter (where c.is_rare), array_agg(c.frequency order by c.frequency, c.word) filter (where c.is_rare),
            array_agg(c.total order by c.frequency, c.word) filter (where c.is_rare), array_agg(c.occurrences order by c.frequency, c.word) filter (where c.is_rare),
            array_agg(c.length order by c.frequency, c.word) filter (where c.is_rare),
+           count(*) filter (where not c.is_rare) > 0,
            coalesce(sum(c.frequency) filter (where c.frequency <= v_upto), 0), count(*) filter (where c.frequency > v_upto)
-      into words, frequencies, totals, occurrences, lengths, v_known, v_common
+      into words, frequencies, totals, occurrences, lengths, is_part, v_known, v_common
       from (select s.*, s.frequency <= v_upto and s.postings <= p_most as is_rare from summed s) as c;
     exit when v_common = 0 or v_known + v_upto >= p_most or v_upto >= p_most or v_common * least(4.0 * v_upto, p_most) > c_counted;
     v_upto := least(4.0 * v_upto, p_most);
@@ -68,27 +69,20 @@ begin
 end
 $rarest_words$;
 comment on function graphium_private._rarest_words(uuid, bigint[], bigint[], int, int) is
-  'Of words those that visible statements have, the rarest first, until their postings come to p_most: keys, postings, the summed length of the statements, most occurrences in one, and the shortest.';
+  'Of words those that visible statements have, the rarest first, until their postings come to p_most: keys, postings, the summed length of the statements, most occurrences in one, and the shortest; and whether there are more.';
 revoke all on function graphium_private._rarest_words(uuid, bigint[], bigint[], int, int) from public;
 
 -- What each word weighs, by how many visible statements have it. The rarest comes first; rest is the most
 -- that the words after it can add to a score, each by its most occurrences in its shortest statement; per_word, what each word of a
--- statement adds to the number by which occurrences are divided. Words that come to more than word_postings are left out, the commonest
--- first; but one there is, as the query has it, were all of them too common.
-create or replace function graphium_private._weigh_words(p_tenant_id uuid, p_words text[], p_audiences bigint[], p_k1 double precision, p_b double precision,
-    out words bigint[], out frequencies double precision[], out weights double precision[], out rest double precision[], out per_word double precision)
+-- statement adds to the number by which occurrences are divided. The rarest until they come to p_most; is_part says that there are more.
+drop function if exists graphium_private._weigh_words(uuid, text[], bigint[], double precision, double precision); -- all words counted
+create or replace function graphium_private._weigh_words(p_tenant_id uuid, p_words text[], p_audiences bigint[], p_k1 double precision, p_b double precision, p_most int,
+    out words bigint[], out frequencies double precision[], out weights double precision[], out rest double precision[], out per_word double precision, out is_part boolean)
   language plpgsql stable parallel unsafe security invoker
 as $weigh_words$
 declare
-  c_all constant int := 2147483646;
-  v_most constant int := graphium_private._setting('word_postings');
-  v_keys constant bigint[] := graphium_private._keys_of(p_words);
-  v_r record := graphium_private._rarest_words(p_tenant_id, case when cardinality(v_keys) > 1 then v_keys else '{}' end, p_audiences, v_most, 3 * v_most);
+  v_r constant record := graphium_private._rarest_words(p_tenant_id, graphium_private._keys_of(p_words), p_audiences, p_most, least(3.0 * p_most, 2147483646)::int);
 begin
-  for v_n in 1 .. cardinality(v_keys) loop
-    exit when v_r.words is not null;
-    v_r := graphium_private._rarest_words(p_tenant_id, v_keys[v_n:v_n], p_audiences, c_all, c_all);
-  end loop;
   with counted as materialized (
     select * from unnest(v_r.words, v_r.frequencies, v_r.totals, v_r.occurrences, v_r.lengths) as c(word, frequency, total, occurrences, length)
   ), corpus as materialized (
@@ -107,14 +101,15 @@ begin
          array_agg(b.weight order by b.frequency, b.word), (array_agg(b.most order by b.frequency, b.word))[2:] || 0::double precision, max(b.per_word)
     into words, frequencies, weights, rest, per_word
     from bounded b;
+  is_part := v_r.is_part;
 end
 $weigh_words$;
-comment on function graphium_private._weigh_words(uuid, text[], bigint[], double precision, double precision) is
+comment on function graphium_private._weigh_words(uuid, text[], bigint[], double precision, double precision, int) is
   'The words that a search by words goes by, the rarest first: their keys, in how many visible statements they are, what one weighs, and the most that those after it can add.';
-revoke all on function graphium_private._weigh_words(uuid, text[], bigint[], double precision, double precision) from public;
+revoke all on function graphium_private._weigh_words(uuid, text[], bigint[], double precision, double precision, int) from public;
 
 -- The best p_count. Scores end as single precision: what is left of the order of a sum does not decide between equals.
--- Exact, for the words that _weigh_words leaves.
+-- By the rarest words first, until these come to word_postings; by all when so few statements have them that p_count is not reached.
 -- Most postings are of common words, which add little to a score. So words are scored the rarest first, some at a time (bm25_step), and
 -- each time the score that p_count statements have reached is compared with the most that the words to come can add. Who cannot
 -- reach it any more goes; once no other statement can, words are scored for those who are left alone, at last by looking these up.
@@ -133,53 +128,62 @@ declare
   v_k1 constant double precision := graphium_private._setting('bm25_k1');
   v_b constant double precision := graphium_private._setting('bm25_b');
   v_step constant double precision := graphium_private._setting('bm25_step');
-  v_w constant record := graphium_private._weigh_words(p_tenant_id, p_words, v_audiences, v_k1, v_b);
+  v_w record;
   v_filter constant text := case when p_filter <> '' then format('join graphium.kg_statements r on r.tenant_id = %L::uuid and r.id = p.statement_id %s', p_tenant_id, p_filter) end;
-  v_ids uuid[] := '{}';
-  v_scores double precision[] := '{}';
+  v_most int;
+  v_ids uuid[];
+  v_scores double precision[];
   v_least double precision; -- what p_count statements have reached
-  v_is_closed boolean := false; -- and no other can
-  v_scored int := 0; -- words
+  v_is_closed boolean; -- and no other can
+  v_scored int; -- words
   v_upto int;
   v_postings double precision;
   v_join text;
 begin
-  while v_scored < cardinality(v_w.words) loop
-    v_upto := v_scored + 1;
-    if not v_is_closed then
-      v_join := v_filter;
-      v_postings := v_w.frequencies[v_upto];
-      while v_upto < cardinality(v_w.words) and v_postings + v_w.frequencies[v_upto + 1] <= greatest(v_step, 2 * cardinality(v_ids)) loop
-        v_upto := v_upto + 1;
-        v_postings := v_postings + v_w.frequencies[v_upto];
-      end loop;
-    elsif 10.0 * cardinality(v_ids) * cardinality(v_audiences) < v_w.frequencies[v_upto] then -- so much longer a look-up takes than reading on
-      v_join := 'and p.word_key = any ($3) and p.statement_id = any ($1)';
-      v_upto := cardinality(v_w.words);
-    else
-      v_join := 'and (p.statement_id = any ($1)) is true'; -- not for the index
-    end if;
-    execute format($query$
-      with found as (
-        select unnest($1) as statement_id, unnest($2) as score
-        union all
-        select p.statement_id, w.weight * p.occurrences / (p.occurrences + $5 + $6 * p.length)
-          from unnest($3, $4) as w(word, weight)
-          join graphium_private.postings p on p.tenant_id = %1$L::uuid and p.audience_key = any ($10) and p.word_key = w.word %2$s
-      ), scored as materialized (
-        select f.statement_id, sum(f.score) as score from found f group by f.statement_id
-      ), least as materialized (
-        select min(b.score) as score from (select s.score from scored s order by s.score desc limit $7) as b having count(*) = $7
-      )
-      select array_agg(s.statement_id), array_agg(s.score), (select l.score from least l)
-        from scored s
-       where (s.score + $8) * $9 >= coalesce((select l.score from least l), 0) $query$,
-      p_tenant_id, v_join)
-      into v_ids, v_scores, v_least
-      using v_ids, v_scores, v_w.words[v_scored + 1:v_upto], v_w.weights[v_scored + 1:v_upto], v_k1 * (1 - v_b), v_w.per_word, p_count, v_w.rest[v_upto],
-        c_margin, v_audiences;
-    v_scored := v_upto;
-    v_is_closed := coalesce(v_least > v_w.rest[v_upto] * c_margin, false);
+  foreach v_most in array case when cardinality(p_words) > 1 then array[least(graphium_private._setting('word_postings'), 2147483646)::int] end || 2147483646 loop
+    v_w := graphium_private._weigh_words(p_tenant_id, p_words, v_audiences, v_k1, v_b, v_most);
+    v_ids := '{}';
+    v_scores := '{}';
+    v_is_closed := false;
+    v_scored := 0;
+    while v_scored < cardinality(v_w.words) loop
+      v_upto := v_scored + 1;
+      if not v_is_closed then
+        v_join := v_filter;
+        v_postings := v_w.frequencies[v_upto];
+        while v_upto < cardinality(v_w.words) and v_postings + v_w.frequencies[v_upto + 1] <= greatest(v_step, 2 * cardinality(v_ids)) loop
+          v_upto := v_upto + 1;
+          v_postings := v_postings + v_w.frequencies[v_upto];
+        end loop;
+      elsif 10.0 * cardinality(v_ids) * cardinality(v_audiences) < v_w.frequencies[v_upto] then -- so much longer a look-up takes than reading on
+        v_join := 'and p.word_key = any ($3) and p.statement_id = any ($1)';
+        v_upto := cardinality(v_w.words);
+      else
+        v_join := 'and (p.statement_id = any ($1)) is true'; -- not for the index
+      end if;
+      execute format($query$
+        with found as (
+          select unnest($1) as statement_id, unnest($2) as score
+          union all
+          select p.statement_id, w.weight * p.occurrences / (p.occurrences + $5 + $6 * p.length)
+            from unnest($3, $4) as w(word, weight)
+            join graphium_private.postings p on p.tenant_id = %1$L::uuid and p.audience_key = any ($10) and p.word_key = w.word %2$s
+        ), scored as materialized (
+          select f.statement_id, sum(f.score) as score from found f group by f.statement_id
+        ), least as materialized (
+          select min(b.score) as score from (select s.score from scored s order by s.score desc limit $7) as b having count(*) = $7
+        )
+        select array_agg(s.statement_id), array_agg(s.score), (select l.score from least l)
+          from scored s
+         where (s.score + $8) * $9 >= coalesce((select l.score from least l), 0) $query$,
+        p_tenant_id, v_join)
+        into v_ids, v_scores, v_least
+        using v_ids, v_scores, v_w.words[v_scored + 1:v_upto], v_w.weights[v_scored + 1:v_upto], v_k1 * (1 - v_b), v_w.per_word, p_count, v_w.rest[v_upto],
+          c_margin, v_audiences;
+      v_scored := v_upto;
+      v_is_closed := coalesce(v_least > v_w.rest[v_upto] * c_margin, false);
+    end loop;
+    exit when cardinality(v_ids) >= p_count or not v_w.is_part;
   end loop;
   return query
     select s.id, s.score::real from unnest(v_ids, v_scores) as s(id, score) order by s.score::real desc, s.id limit p_count;

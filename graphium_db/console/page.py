@@ -30,6 +30,7 @@ from graphium_db.errors import (
 )
 
 Handler = Callable[[Request, Session], Awaitable[Response]]
+URLENCODED = "application/x-www-form-urlencoded"
 LONGEST_DRAFT = LONGEST_LOGIN // 3  # encoded once more, with the login
 _log = logging.getLogger("graphium.console")
 
@@ -80,6 +81,9 @@ async def render(
 
 
 async def form_of(request: Request) -> FormData:
+    """As our pages send them. Others may name an encoding, of which some take minutes to decode."""
+    if request.headers.get("content-type", URLENCODED).partition(";")[0].strip().lower() != URLENCODED:
+        raise HTTPException(400, f"The form is not {URLENCODED}.")
     try:
         return await request.form(max_files=0, max_fields=5000, max_part_size=LONGEST_BODY)
     except (UnicodeError, LookupError):
@@ -127,7 +131,7 @@ async def _to_login(request: Request) -> Response:
         return RedirectResponse(login, 303)
     # Its token is of a session that is gone. That it came from a page of ours the guard has seen.
     length = request.headers.get("content-length", "")
-    is_kept = length.isdecimal() and int(length) <= LONGEST_DRAFT
+    is_kept = length.isdecimal() and int(length) <= LONGEST_DRAFT and "transfer-encoding" not in request.headers
     draft = _write_draft(await form_of(request)) if is_kept else ""
     return await login_page(request, next=back, draft=draft, error=ENDED if is_kept else ENDED_AND_LOST, status=403)
 

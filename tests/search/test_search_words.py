@@ -129,11 +129,12 @@ def test_the_answer_is_the_same_however_few_words_are_scored_at_a_time(
 
 
 @pytest.mark.parametrize("postings", [1, 60, 300, 10_000])
+@pytest.mark.parametrize("count", [1, 5, 60])
 def test_words_that_are_too_common_beside_the_others_are_left_out(
-    corpus: Corpus, app: Connection, boss: Connection, postings: int
+    corpus: Corpus, app: Connection, boss: Connection, postings: int, count: int
 ) -> None:
-    """The rarest words count until their postings come to word_postings; were each too common, the query's first."""
-    random = np.random.default_rng(postings)
+    """The rarest count until their postings come to word_postings; all do, when too few statements have the rarest."""
+    random = np.random.default_rng(postings + count)
     rows, documents = visible(corpus, ["hr"])
     bags = [set(plain_words(row.content)) for row in rows]
     boss.execute("update graphium_private.settings set value = %s where name = 'word_postings'", [postings])
@@ -141,20 +142,35 @@ def test_words_that_are_too_common_beside_the_others_are_left_out(
         left_out = 0
         for n in range(25):
             stems = random.permutation(STEMS)[: random.integers(1, 17)].tolist()
-            words = [*stems, *(f"number{i}" for i in random.integers(0, 450, n % 4))]
+            words = [*stems, *{f"number{i}" for i in random.integers(0, 450, n % 4)}]
             keys = boss.execute("select graphium_private._keys_of(%s::text[])", [words]).fetchone()[0]  # type: ignore[index]
             frequency = {word: sum(word in bag for bag in bags) for word in words}
-            there = [word for word in words if frequency[word]]
             chosen: list[str] = []
             for _, _, word in sorted((frequency[word], key, word) for word, key in zip(words, keys, strict=True)):
                 if sum(frequency[w] for w in chosen) + frequency[word] > postings:
                     break
                 chosen += [word] if frequency[word] else []
-            left_out += len(chosen) < len(there)
-            hits = search(app, corpus, ["hr"], query_text=" ".join(words), match_count=1000)
-            scores = bm25(rows, " ".join(chosen or there[:1]), documents)
-            assert {h.statement_id: h.score for h in hits} == pytest.approx(scores, rel=1e-5)
-        assert (left_out == 0) == (postings == 10_000)
+            if sum(bool(bag & set(chosen)) for bag in bags) < count:
+                chosen = words
+            left_out += len(chosen) < sum(map(bool, frequency.values()))
+            scores = bm25(rows, " ".join(chosen), documents)
+            best = sorted(scores.values(), reverse=True)[:count]
+            hits = search(app, corpus, ["hr"], query_text=" ".join(words), match_count=count)
+            assert [h.score for h in hits] == pytest.approx(best, rel=1e-5)
+            assert all(h.score == pytest.approx(scores[h.statement_id], rel=1e-5) for h in hits)
+        if postings == 10_000:
+            assert left_out == 0
+        elif postings > count:
+            assert left_out > 0
+    finally:
+        boss.execute("update graphium_private.settings set value = 30000 where name = 'word_postings'")
+
+
+@pytest.mark.parametrize("postings", [0, 2_147_483_647, 10**12])
+def test_any_bound_is_one(corpus: Corpus, app: Connection, boss: Connection, postings: int) -> None:
+    boss.execute("update graphium_private.settings set value = %s where name = 'word_postings'", [postings])
+    try:
+        assert len(search(app, corpus, query_text="tea milk", match_count=10)) == 10
     finally:
         boss.execute("update graphium_private.settings set value = 30000 where name = 'word_postings'")
 

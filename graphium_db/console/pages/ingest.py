@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +31,7 @@ class Line:
     layer_kind: str
     by_rule: Classification
     is_chosen: bool
+    n: str = ""  # of the field that it came from
 
     @property
     def rule(self) -> str | None:
@@ -206,12 +206,17 @@ def _lines(form: FormData) -> list[Line]:
     lines: list[Line] = []
     for n in map(str, itertools.takewhile(lambda n: f"content-{n}" in form, range(1, MOST + 2))):
         content = prose_of(form, f"content-{n}")
-        parts = [content] if content in whole else re.split(r"\s*\n[^\S\n]*\n\s*", content) if content else []
+        parts = [content] if content in whole else _paragraphs(content)
         if n == joined and parts and lines:
             above = lines[-1]
-            lines[-1] = _line(form, str(int(n) - 1), f"{above.content} {parts.pop(0)}", above.is_chosen or n in marked)
+            lines[-1] = _line(form, above.n, f"{above.content} {parts.pop(0)}", above.is_chosen or n in marked)
         lines += [_line(form, n, part, n in marked) for part in parts]
     return lines
+
+
+def _paragraphs(text: str) -> list[str]:
+    groups = itertools.groupby(text.split("\n"), key=lambda line: bool(line.strip()))
+    return ["\n".join(lines).strip() for has_text, lines in groups if has_text]
 
 
 def _line(form: FormData, n: str, content: str, is_chosen: bool) -> Line:
@@ -222,7 +227,7 @@ def _line(form: FormData, n: str, content: str, is_chosen: bool) -> Line:
         memory_type = found.memory_type
     if not layer_kind or layer_kind in ruled:
         layer_kind = found.layer_kind
-    return Line(content, memory_type, layer_kind, found, is_chosen)
+    return Line(content, memory_type, layer_kind, found, is_chosen, n)
 
 
 def _as_typed(form: FormData) -> tuple[dict[str, Any], str]:
