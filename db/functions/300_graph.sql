@@ -62,11 +62,16 @@ begin
     return;
   end if;
   execute format('grant usage on schema %1$I to graphium_cypher, graphium_keeper', v_graph);
-  execute format('grant select, insert, delete, truncate on all tables in schema %1$I to graphium_keeper', v_graph);
-  execute format('grant select on all tables in schema %1$I to graphium_cypher', v_graph);
+  -- By AGE's own list: "all tables in schema", as any search of pg_class by schema, reads the tables of all tenants.
   for v_table in
-    select c.relname from pg_class c where c.relnamespace = v_graph::text::regnamespace and c.relkind = 'r'
+    select c.relname
+      from ag_catalog.ag_label l
+      join pg_class c on c.oid = l.relation
+     where l.graph = (select g.graphid from ag_catalog.ag_graph g where g.name = v_graph)
+     order by l.id
   loop
+    execute format('grant select, insert, delete, truncate on %I.%I to graphium_keeper', v_graph, v_table);
+    execute format('grant select on %I.%I to graphium_cypher', v_graph, v_table);
     execute format('alter table %I.%I enable row level security, force row level security', v_graph, v_table);
     if not v_is_new then
       execute format('drop policy if exists tenant_and_scope_isolation on %I.%I', v_graph, v_table);
@@ -116,8 +121,10 @@ begin
   -- What AGE 1.7 does by itself, and 1.5 not. (Edges are found by their ends, never by their ids.)
   for v_table, v_column in
     select c.relname, a.attname
-      from pg_catalog.pg_class c join pg_catalog.pg_attribute a on a.attrelid = c.oid
-     where c.relnamespace = v_graph::text::regnamespace and c.relkind = 'r' and c.relname !~ '^_'
+      from ag_catalog.ag_label l
+      join pg_catalog.pg_class c on c.oid = l.relation
+      join pg_catalog.pg_attribute a on a.attrelid = c.oid
+     where l.graph = (select g.graphid from ag_catalog.ag_graph g where g.name = v_graph) and c.relname !~ '^_'
        and a.attname = any (case when c.relname ~ '^[A-Z_]*$' then '{start_id,end_id}' else '{id}' end::text[])
        and not exists (select from pg_catalog.pg_index i where i.indrelid = c.oid and i.indkey[0] = a.attnum)
   loop
