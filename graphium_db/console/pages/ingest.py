@@ -44,7 +44,7 @@ Kept = dict[str, tuple[str, str, bool]]
 async def show(request: Request, session: Session) -> Response:
     query, draft = request.query_params, session.take_draft(request.url.path)
     if draft is not None:
-        return await _form(request, session, *await asyncio.to_thread(_as_typed, draft))
+        return await _form(request, session, *await asyncio.to_thread(lambda: _as_typed(draft, _lines(draft))))
     return await _form(request, session, {name: query.get(name, "") for name in ("family", "genus", "specimen")})
 
 
@@ -102,10 +102,10 @@ async def save(request: Request, session: Session) -> Response:
     form = await form_of(request)
     filled, lines = _filled(form), await asyncio.to_thread(_lines, form)
     if text_of(form, "back"):
-        return await _form(request, session, *await asyncio.to_thread(_as_typed, form))
+        return await _form(request, session, *await asyncio.to_thread(_as_typed, form, lines))
     if len(lines) > MOST:
         error = Told(f"These are more than {MOST} lines.", "Save them in parts, or use graphium ingest.")
-        return await _form(request, session, *await asyncio.to_thread(_as_typed, form), error, error.status)
+        return await _form(request, session, *await asyncio.to_thread(_as_typed, form, lines), error, error.status)
     if text_of(form, "again") or text_of(form, "join"):
         return await _preview(request, session, filled, lines)
     inputs = [_input(line) for line in lines if line.is_chosen]
@@ -124,8 +124,9 @@ async def save(request: Request, session: Session) -> Response:
             filled["family"], filled["genus"], filled["specimen"], inputs, filled["scopes"] or None
         )
     except GraphiumError as refusal:
-        typed = await asyncio.to_thread(_as_typed, form)
-        return await _form(request, session, *typed, told(refusal), told(refusal).status)
+        return await _form(
+            request, session, *await asyncio.to_thread(_as_typed, form, lines), told(refusal), told(refusal).status
+        )
     session.saved = {
         "filled": filled,
         "results": list(zip(inputs, rows, strict=True)),
@@ -230,9 +231,9 @@ def _line(form: FormData, n: str, content: str, is_chosen: bool) -> Line:
     return Line(content, memory_type, layer_kind, found, is_chosen, n)
 
 
-def _as_typed(form: FormData) -> tuple[dict[str, Any], str]:
+def _as_typed(form: FormData, lines: list[Line]) -> tuple[dict[str, Any], str]:
     """For the first form again, of itself or of the preview: a text that was mended there is one statement a line."""
-    filled, lines = _filled(form), _lines(form)
+    filled = _filled(form)
     if lines and [line.content for line in lines] != _split(filled["text"], filled["mode"]):
         filled |= {"text": "\n".join(" ".join(line.content.split("\n")) for line in lines), "mode": "lines"}
     return filled, _kept(lines) or text_of(form, "kept")
