@@ -7,6 +7,9 @@
 -- Where a family or a batch is large, projections (064_projections.sql) rule out what cannot be near. The caller holds the
 -- family's lock, so nobody else is inserting. Runs as graphium_owner under the policies: hidden statements are
 -- not there. Equal text is looked up with its audience, which the caller holds, so that no hidden row is even touched.
+-- A family's embeddings are read `order by layer_kind` under enable_sort = off: only kg_embeddings_in_family has that order. Of a
+-- tenant that the statistics do not know, every index promises one row, and by another one each family would read the whole tenant. (jit = off:
+-- before PostgreSQL 18 a forbidden sort counts as a cost that everything is worth compiling for.)
 set local role graphium_owner;
 
 -- pgvector's <=> adds up in single precision: off by some 1e-6 at 384 dimensions. What it puts within 1e-5 of the
@@ -30,7 +33,7 @@ comment on function graphium_private._similarity(@extschema:vector@.vector, @ext
 revoke all on function graphium_private._similarity(@extschema:vector@.vector, @extschema:vector@.vector, double precision) from public;
 
 -- ---------------------------------------------------------------- the steps
--- They run under the plan_cache_mode of _match_statements, which is last.
+-- They run under the settings of _match_statements, which is last.
 
 -- For each input: the statement that has its text already; whether others may match it by its vector, once it is decided what
 -- it is; the first input with the same text and audience. And those of the statements that have no vector yet.
@@ -85,7 +88,7 @@ declare
 begin
   if not v_is_projected_family then
     if cardinality(p_of_family) = 1
-       or cardinality(p_of_family) * (cardinality(p_of_family) + 2 * (select count(*) from graphium.kg_embeddings e where e.tenant_id = p_tenant_id and e.family_id = p_family_id))
+       or cardinality(p_of_family) * (cardinality(p_of_family) + 2 * (select count(*) from (select from graphium.kg_embeddings e where e.tenant_id = p_tenant_id and e.family_id = p_family_id order by e.layer_kind offset 0) as e))
           < graphium_private._setting('projected_batch_min') ^ 2 then
       return null;
     end if;
@@ -94,8 +97,8 @@ begin
        order by i.ordinality % greatest(1, cardinality(p_of_family) / 32), i.ordinality limit 32));
     select coalesce(array_agg(e.statement_id), '{}'), coalesce(array_agg(graphium_private._project(e.embedding, v_directions)), '{}')
       into v_ids, v_theirs
-      from graphium.kg_embeddings e
-     where e.tenant_id = p_tenant_id and e.family_id = p_family_id;
+      from (select e.statement_id, e.embedding from graphium.kg_embeddings e
+             where e.tenant_id = p_tenant_id and e.family_id = p_family_id order by e.layer_kind offset 0) as e;
   end if;
   v_ours := array(select case when i.ordinal is not null then graphium_private._project(i.embedding, v_directions) end
                     from generate_series(1, p_count) as n left join unnest(p_of_family) as i on i.ordinal = n order by n);
@@ -125,9 +128,11 @@ begin
     with almost as materialized (
       select n.ordinal, e.statement_id, e.embedding as theirs, n.embedding as ours
         from unnest(p_of_family) as n
-        join graphium.kg_embeddings e
-          on e.tenant_id = p_tenant_id and e.family_id = p_family_id
-         and 1 - (e.embedding operator(@extschema:vector@.<=>) n.embedding) >= v_almost
+        join (select e.statement_id, e.embedding, e.required_scopes from graphium.kg_embeddings e
+               where e.tenant_id = p_tenant_id and e.family_id = p_family_id
+               order by e.layer_kind
+              offset 0) as e
+          on 1 - (e.embedding operator(@extschema:vector@.<=>) n.embedding) >= v_almost
          and graphium_private._audience(e.required_scopes) = n.audience
        where p_same_text[n.ordinal] is null and p_candidates is null
       union all
@@ -262,7 +267,7 @@ revoke all on function graphium_private._decide_matches(graphium_private.incomin
 -- the tables have become since; more inputs, which would suffer from that, are planned for.
 create or replace function graphium_private._match_statements(p_tenant_id uuid, p_inputs graphium_private.incoming[])
   returns graphium_private.incoming[]
-  language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off
+  language plpgsql volatile parallel unsafe security invoker set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_sort = off set jit = off
 as $match_statements$
 declare
   v_threshold constant double precision := graphium_private._setting('dedup_similarity');
