@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import parse_qsl, urlencode
 
 import psycopg
@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from graphium_db.console.config import Config
 from graphium_db.console.guard import LONGEST_BODY, LONGEST_LOGIN
-from graphium_db.console.sessions import Session, Sessions
+from graphium_db.console.sessions import Choice, Session, Sessions
 from graphium_db.console.templating import link
 from graphium_db.errors import (
     BadArgumentError,
@@ -29,6 +29,7 @@ from graphium_db.errors import (
     UnknownTenantError,
 )
 
+Row = TypeVar("Row")
 Handler = Callable[[Request, Session], Awaitable[Response]]
 URLENCODED = "application/x-www-form-urlencoded"
 LONGEST_DRAFT = LONGEST_LOGIN // 3  # encoded once more, with the login
@@ -143,10 +144,15 @@ async def login_page(
     key: str = "",
     user: str = "",
     draft: str = "",
+    chosen: Choice | None = None,
     error: Told | None = None,
     status: int = 200,
 ) -> Response:
-    """draft: what a form had that came after its session's end; it waits in the page, and not here, for who logs in."""
+    """
+    Args:
+        draft: what a form had that came after its session's end; it waits in the page, and not here, for who logs in.
+        chosen: what a login that was refused had ticked; else it is what the session that ended was begun with.
+    """
     return await render(
         request,
         "login.html",
@@ -156,6 +162,7 @@ async def login_page(
         key=key,
         user=user,
         draft=draft,
+        chosen=chosen or sessions(request).chosen(request),
         error=error,
     )
 
@@ -238,6 +245,16 @@ def scopes_of(form: FormData) -> list[str]:
     """Those that a form names, each once."""
     chosen = [value.strip() for value in form.getlist("scope") if isinstance(value, str) and value.strip()]
     return list(dict.fromkeys(chosen))
+
+
+async def unless_of_time(time: str | None, listed: Awaitable[list[Row]]) -> tuple[list[Row], Told | None]:
+    """A list under filters; or none, and what is wrong with their times: a note for the page itself."""
+    try:
+        return await listed, None
+    except BadArgumentError as error:
+        if not time or not error.message.startswith(("since", "until")):
+            raise
+        return [], Told(error.message, error.hint, error.sqlstate, 422)
 
 
 def whole(value: str | None, least: int, most: int, default: int) -> int:

@@ -31,8 +31,17 @@ LONGEST = 12 * 60 * 60.0
 # At most MOST * CONNECTIONS of the database are held, and by one principal PER_NAME * CONNECTIONS.
 MOST = 40
 PER_NAME = 5
+REMEMBERED = 1000
 CONNECTIONS = 2
 AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which of the allowed tenants somebody looks at, by its place among them, and with which of its scopes."""
+
+    tenant: int
+    scopes: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -142,6 +151,7 @@ class Sessions:
         self._serializer = URLSafeSerializer(config.secret, salt="graphium session")
         self._key = config.secret.encode()
         self._open: dict[str, Session] = {}
+        self._chosen: dict[str, Choice] = {}
         self.door = asyncio.Semaphore(AT_ONCE)
         self.cookie = f"graphium_{config.port}"  # cookies know hosts and not ports: two consoles on one machine
 
@@ -160,7 +170,11 @@ class Sessions:
             session.used = time.monotonic()
         return session
 
-    async def start(self, session: Session) -> str:
+    def chosen(self, request: Request) -> Choice | None:
+        """What the session of a request's cookie was begun with, though it may have ended; not where one logged out."""
+        return self._chosen.get(self.id_of(request) or "")
+
+    async def start(self, session: Session, chosen: Choice | None = None) -> str:
         """A new id for a new login, so that nobody can have planted it."""
         await self._sweep()
         own = [id for id, other in self._open.items() if session.login is not None and other.login == session.login]
@@ -170,12 +184,18 @@ class Sessions:
         closing = [self._open.pop(id) for id in ended]
         id = self.new_id()
         self._open[id] = session
+        if chosen is not None:
+            self._chosen[id] = chosen
+            if len(self._chosen) > REMEMBERED:
+                del self._chosen[next(iter(self._chosen))]
         for other in closing:
             await other.close()
         return id
 
     async def end(self, request: Request) -> None:
-        session = self._open.pop(self.id_of(request) or "", None)
+        id = self.id_of(request) or ""
+        self._chosen.pop(id, None)
+        session = self._open.pop(id, None)
         if session is not None:
             await session.close()
 

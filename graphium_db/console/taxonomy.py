@@ -36,17 +36,23 @@ def tree(rows: Sequence[ContextTreeRow]) -> Taxon:
     root = Taxon(None, None)
     for row in rows:
         root.statements += row.statements
-        family = root.children.setdefault(row.family_id, Taxon(row.family_id, row.family, scopes=row.family_scopes))
+        family = root.children.get(row.family_id)  # no setdefault: it would make one for each row
+        if family is None:
+            family = root.children[row.family_id] = Taxon(row.family_id, row.family, scopes=row.family_scopes)
         family.statements += row.statements
         if row.genus_id is None and row.specimen_id is None and row.family_id is not None and row.statements == 0:
             continue  # a family without genera
-        genus = family.children.setdefault(row.genus_id, Taxon(row.genus_id, row.genus))
+        genus = family.children.get(row.genus_id)
+        if genus is None:
+            genus = family.children[row.genus_id] = Taxon(row.genus_id, row.genus)
         genus.statements += row.statements
         if row.specimen_id is None and row.statements == 0:
             continue  # a genus without specimens
-        specimen = genus.children.setdefault(
-            row.specimen_id, Taxon(row.specimen_id, row.specimen, scopes=row.specimen_scopes)
-        )
+        specimen = genus.children.get(row.specimen_id)
+        if specimen is None:
+            specimen = genus.children[row.specimen_id] = Taxon(
+                row.specimen_id, row.specimen, scopes=row.specimen_scopes
+            )
         specimen.statements += row.statements
     return root
 

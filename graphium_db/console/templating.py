@@ -10,6 +10,8 @@ from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from graphium_db.classification import LAYER_KINDS, MEMORY_TYPES
+
 _HERE = Path(__file__).resolve().parent
 STATIC = _HERE / "static"
 
@@ -71,5 +73,5 @@ def environment() -> Environment:
     )
     env.globals["link"] = link
     env.filters.update(when=when, iso=iso, number=number, percent=percent, signed=signed, cut=cut, spaced=initial)
-    env.globals["counted"] = counted
+    env.globals.update(counted=counted, MEMORY_TYPES=MEMORY_TYPES, LAYER_KINDS=LAYER_KINDS)
     return env

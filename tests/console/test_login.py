@@ -20,7 +20,7 @@ from graphium_db.aio import AsyncGraphium
 from graphium_db.console import Allowed, Config, create_app, guard
 from graphium_db.console.config import read_allowed
 from graphium_db.console.pages import login
-from graphium_db.console.sessions import AT_ONCE, PER_NAME, Sessions
+from graphium_db.console.sessions import AT_ONCE, IDLE, PER_NAME, Sessions
 from graphium_db.errors import BadArgumentError
 from tests.console.conftest import HEBREW, KEY, Filled, Visitor, config, text_of
 
@@ -115,6 +115,38 @@ def test_what_was_typed_outlives_the_session(visit: Visit, filled: Filled) -> No
     assert re.findall(r'name="scope" value="(\w+)" checked', page) == ["hr", "board"]
     assert "1 row would change" in text_of(page)
     assert filled.contents() == before
+
+
+def test_a_login_offers_what_the_ended_session_had_chosen(visit: Visit, filled: Filled) -> None:
+    def ticked(page: str) -> list[str]:
+        return re.findall(r'name="scope-0" value="(\w+)" checked', page)
+
+    visitor = visit(look_in=False)
+    assert ticked(visitor.get("/login")) == ["hr", "legal"]
+    for scopes in ([], ["legal"]):
+        visitor.client.cookies.clear()
+        visitor.look_in(*scopes)
+        opened = visitor.client.app.app.state.sessions._open  # type: ignore[attr-defined]
+        for session in opened.values():
+            session.used -= IDLE + 1
+        assert ticked(visitor.get("/browse")) == scopes  # the login, to which it leads
+        assert not opened
+        visitor.client.headers["referer"] = "http://testserver/ingest"
+        assert ticked(visitor.post("/ingest/preview", 403, text="One.")) == scopes
+    # a wrong key leaves what was ticked
+    who = {"as": "tenant", "key": "wrong"}
+    assert ticked(visitor.post("/login", 403, **who, tenant="0", **{"scope-0": ["hr", "board"]})) == ["hr"]
+    page = visitor.post("/login", 403, **who, tenant="1")
+    assert ticked(page) == []
+    assert 'name="tenant" value="1" checked' in page
+    # what nobody signed says nothing, and a logout leaves nothing
+    cookie = visitor.client.cookies["graphium_8321"]
+    visitor.client.cookies.clear()
+    visitor.client.cookies["graphium_8321"] = "x" + cookie
+    assert ticked(visitor.get("/login")) == ["hr", "legal"]
+    visitor.client.cookies.clear()
+    visitor.look_in("hr").get("/browse")
+    assert ticked(visitor.post("/logout")) == ["hr", "legal"]
 
 
 def test_what_is_too_long_to_be_kept_is_said_to_be_lost(visit: Visit) -> None:
@@ -334,6 +366,7 @@ def test_no_change_without_the_sessions_own_token(visit: Visit, filled: Filled, 
     for path in (
         f"/statement/{id}/forget",
         f"/statement/{id}/reword",
+        f"/statement/{id}/labels",
         f"/scopes/statement/{id}",
         f"/scopes/statement/{id}/preview",
         "/ingest",

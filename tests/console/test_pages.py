@@ -71,7 +71,51 @@ def test_filters(visit: Visit, query: str, expected: list[str]) -> None:
 
 
 def test_a_time_that_is_none_is_refused_in_words(visit: Visit) -> None:
-    assert "since must be a point in time" in text_of(visit().get("/browse", status=400, since="never"))
+    assert "since must be a point in time" in text_of(visit().get("/browse", status=422, since="never"))
+
+
+@pytest.mark.parametrize("path", ["/browse", "/search"])
+def test_a_time_that_ends_before_it_begins_is_a_note_on_the_page_itself(visit: Visit, path: str) -> None:
+    query = {"q": "feedback", "since": "2026-03-02", "until": "2026-03-01", "type": "preference"}
+    page = visit().get(path, status=422, **query)
+    assert "That did not work" not in page
+    note = page.index("since must be before until")
+    assert page.index('<form class="search"' if path == "/search" else '<form class="filters"') < note
+    assert page.index('id="results"') < note  # htmx puts it there too
+    for field in ('name="since" value="2026-03-02"', 'name="until" value="2026-03-01"', 'value="preference" checked'):
+        assert field in page
+    assert contents(page) == []
+    assert "Nothing found" not in page
+    assert "No statement passes" not in page
+    assert contents(visit().get(path, **query | {"since": "2026-02-01", "until": "2100-01-01"})) == [
+        "Aisha prefers written feedback."
+    ]
+    assert "is not known" in text_of(visit().get(path, status=400, **query | {"type": "opinion"}))
+
+
+def test_a_search_is_filtered_by_time(visit: Visit, filled: Filled) -> None:
+    with filled.memory() as memory:
+        memory.ingest_context(
+            "plans",
+            "year",
+            "Ferry",
+            [
+                {"content": f"The ferry app moved to {town}.", "occurred_at": f"2020-0{n}-01T00:00Z"}
+                for n, town in enumerate(("Rome", "Oslo", "Riga"), start=1)
+            ],
+        )
+    visitor = visit()
+    for times, towns in (
+        ({"until": "2021-01-01"}, {"Rome", "Oslo", "Riga"}),
+        ({"since": "2020-02-01", "until": "2021-01-01"}, {"Oslo", "Riga"}),
+        ({"since": "2020-02-01", "until": "2020-03-01"}, {"Oslo"}),
+    ):
+        for mode in ("both", "meaning", "words"):
+            page = visitor.get("/search", q="ferry app moved", by=mode, **times)
+            found = {text.split()[-1].strip(".") for text in contents(page.split('class="along"')[0])}
+            assert found == towns, (times, mode)
+            for name, value in times.items():
+                assert f'name="{name}" value="{value}"' in page
 
 
 def test_what_is_hidden_and_what_is_missing_are_told_alike(visit: Visit, filled: Filled) -> None:
@@ -184,6 +228,68 @@ def test_a_new_wording_that_is_refused_leaves_the_old_one(visit: Visit, filled: 
     for content in ("", "Aisha prefers written feedback.", "a\x00b"):
         visitor.post(f"/statement/{filled.ids['written']}/reword", status=400, content=content)
         assert "Aisha prefers written feedback." in filled.contents()
+
+
+def test_labels_are_changed_by_hand(visit: Visit, filled: Filled) -> None:
+    visitor, id = visit("hr"), filled.ids["raise"]
+
+    def facts() -> tuple[object, ...]:
+        with filled.memory("hr") as memory:
+            (row,) = memory.recall_context(statement_ids=[id])
+            (more,) = memory.statement_details([id])
+        return (row.memory_type, row.layer_kind, more.is_type_chosen, more.is_layer_chosen, row.access_count), (
+            row.required_scopes,
+            row.source,
+            row.position,
+            more.variant_count,
+        )
+
+    page = visitor.get(f"/statement/{id}")
+    assert f'action="/statement/{id}/labels"' in page
+    assert "counts as matched once more" in text_of(page)
+    (labels, rest), before = facts(), filled.contents("hr")
+    assert labels == ("fact", "on_demand", False, False, 0)
+    said = text_of(visitor.post(f"/statement/{id}/labels", type="decision", layer="on_demand"))
+    assert "It has the labels that you chose." in said
+    assert "decision on demand type by hand, layer by" in said
+    assert facts() == (("decision", "on_demand", True, False, 1), rest)
+    said = text_of(visitor.post(f"/statement/{id}/labels", type="decision", layer="preloaded"))
+    assert "decision preloaded labelled by hand" in said
+    assert facts() == (("decision", "preloaded", True, True, 2), rest)
+    for fields, refusal in (
+        ({"type": "decision", "layer": "preloaded"}, "It has these labels already."),
+        ({"type": "opinion"}, "opinion"),
+        ({"layer": "a\x00"}, "contains U+0000"),
+    ):
+        assert refusal in text_of(visitor.post(f"/statement/{id}/labels", 400, **fields))
+    assert facts() == (("decision", "preloaded", True, True, 2), rest)
+    assert filled.contents("hr") == before
+
+
+def test_labels_of_what_is_there_twice_go_to_no_other_statement(visit: Visit, filled: Filled) -> None:
+    place = ("people", "team", "Aisha")
+    with filled.memory("hr") as memory:
+        (first,) = memory.ingest_context(*place, ["The bridge is red."])
+        (second,) = memory.ingest_context(*place, ["The bridge is red."], ["hr"])
+        memory.set_required_scopes("statement", second.statement_id, [])
+    visitor = visit("hr")
+    said = text_of(visitor.get(f"/statement/{second.statement_id}"))
+    said = text_of(visitor.post(f"/statement/{second.statement_id}/labels", 400, type="advice"))
+    assert "another statement with the same words. Nothing was changed." in said
+    with filled.memory("hr") as memory:
+        for row in memory.recall_context(statement_ids=[first.statement_id, second.statement_id]):
+            assert (row.memory_type, row.access_count) == ("fact", 0)
+
+
+def test_who_may_not_change_labels_is_told(visit: Visit, filled: Filled) -> None:
+    with filled.memory("legal") as memory:
+        memory.ingest_context("secret", "g", "s", [{"content": "All see this.", "required_scopes": []}], ["legal"])
+        (row,) = memory.recall_context("secret")
+    visitor = visit("hr")
+    assert "/labels" not in visitor.get(f"/statement/{row.statement_id}")
+    said = text_of(visitor.post(f"/statement/{row.statement_id}/labels", 400, type="advice"))
+    assert "You do not see the place of this statement." in said
+    assert "There is no such statement" in visitor.post(f"/statement/{filled.ids['court']}/labels", 404, type="advice")
 
 
 def test_search_says_why_each_hit_is_there(visit: Visit) -> None:
@@ -522,7 +628,7 @@ def test_characters_that_no_text_has_are_refused_or_shown(visit: Visit, filled: 
     }.items():
         for name in names:
             response = visitor.client.get(path, params={name: text})
-            assert response.status_code in (200, 400, 404), (path, name, text_of(response.text))
+            assert response.status_code in (200, 400, 404, 422), (path, name, text_of(response.text))
     visitor.get("/ingest")
     for path, fields in {
         "/ingest/preview": {**PLACE, "text": f"Bees{text} hum."},

@@ -12,9 +12,10 @@ from starlette.routing import Route
 
 from graphium_db.classification import LAYER_KINDS, MEMORY_TYPES
 from graphium_db.console.cards import cards
-from graphium_db.console.page import goto, not_empty, render, signed_in, whole
+from graphium_db.console.page import goto, is_partial, not_empty, render, signed_in, unless_of_time, whole
 from graphium_db.console.sessions import Session
 from graphium_db.console.taxonomy import Taxon, tree
+from graphium_db.models import ScopeInUse
 
 PAGE, MOST = 30, 990
 
@@ -80,7 +81,7 @@ async def root(_request: Request, _session: Session) -> Response:
 async def browse(request: Request, session: Session) -> Response:
     where = Where.of(request.query_params)
     memory, size = session.memory, PAGE if where.after else where.shown
-    statements = memory.recall_context(
+    listed = memory.recall_context(
         where.family,
         where.genus,
         where.specimen,
@@ -92,7 +93,11 @@ async def browse(request: Request, session: Session) -> Response:
         page_size=size + 1,
         after=where.after,
     )
-    rows, scopes, page = await asyncio.gather(memory.context_tree(), memory.scopes_in_use(), statements)
+    rows, scopes, (page, error) = await asyncio.gather(
+        memory.context_tree(),
+        _no_scopes() if is_partial(request) else memory.scopes_in_use(),  # htmx leaves the form as it is
+        unless_of_time(where.since or where.until, listed),
+    )
     root = tree(rows)
     family, genus, specimen = _path(root, where)
     missing = next(
@@ -113,7 +118,8 @@ async def browse(request: Request, session: Session) -> Response:
         request,
         "browse.html",
         session,
-        status=404 if missing else 200,
+        status=404 if missing else error.status if error else 200,
+        error=error,
         where=where,
         root=root,
         family=family,
@@ -129,6 +135,10 @@ async def browse(request: Request, session: Session) -> Response:
         types=MEMORY_TYPES,
         layers=LAYER_KINDS,
     )
+
+
+async def _no_scopes() -> list[ScopeInUse]:
+    return []
 
 
 def _path(root: Taxon, where: Where) -> tuple[Taxon | None, Taxon | None, Taxon | None]:

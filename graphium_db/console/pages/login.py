@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import psycopg
 from psycopg_pool import PoolTimeout
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -29,7 +30,7 @@ from graphium_db.console.page import (
     text_of,
     told,
 )
-from graphium_db.console.sessions import Session, open_session
+from graphium_db.console.sessions import Choice, Session, open_session
 from graphium_db.errors import GraphiumError
 
 WRONG = Told("Name or password is wrong.", "It is a login of the database that was bound by graphium principal add.")
@@ -57,12 +58,13 @@ async def log_in(request: Request) -> Response:
         status = 503 if refused.told.status == 503 else 403
         if status == 403:
             await asyncio.sleep(0.5)  # guessing is slow
-        response = await login_page(request, **page, error=refused.told, user=text_of(form, "user"), status=status)
+        page |= {"user": text_of(form, "user"), "chosen": _choice(request, form)}
+        response = await login_page(request, **page, error=refused.told, status=status)
         if status == 503:
             response.headers["retry-after"] = "5"
         return response
     await sessions(request).end(request)
-    id = await sessions(request).start(session)
+    id = await sessions(request).start(session, _choice(request, form))
     response, back = goto("/browse"), _here(page["next"])
     response.headers["location"] = back
     if page["draft"]:
@@ -91,6 +93,16 @@ class _RefusedError(Exception):
         self.told = told
 
 
+def _choice(request: Request, form: FormData) -> Choice | None:
+    """What a form chose of that which is allowed; None where it is a principal's."""
+    places = {str(i): i for i in range(len(config(request).allowed))}
+    if text_of(form, "as") != "tenant" or text_of(form, "tenant") not in places:
+        return None
+    tenant = places[text_of(form, "tenant")]
+    ticked = form.getlist(f"scope-{tenant}")
+    return Choice(tenant, tuple(scope for scope in config(request).allowed[tenant].scopes if scope in ticked))
+
+
 async def _session(request: Request) -> Session:
     form = await form_of(request)
     try:
@@ -98,14 +110,10 @@ async def _session(request: Request) -> Session:
             key = config(request).access_key.encode()
             if not hmac.compare_digest(key, text_of(form, "key").encode("utf-8", "replace")):
                 raise _RefusedError(Told("The access key is wrong.", "It was printed when this console was started."))
-            allowed = {str(i): allowed for i, allowed in enumerate(config(request).allowed)}.get(
-                text_of(form, "tenant")
-            )
-            if allowed is None:
+            chosen = _choice(request, form)
+            if chosen is None:
                 raise _RefusedError(Told("Choose a tenant.", None))
-            chosen = {value for value in form.getlist(f"scope-{text_of(form, 'tenant')}") if isinstance(value, str)}
-            scopes = [scope for scope in allowed.scopes if scope in chosen]
-            return await _open(request, tenant=allowed.tenant, scopes=scopes)
+            return await _open(request, tenant=config(request).allowed[chosen.tenant].tenant, scopes=chosen.scopes)
         user, password = text_of(form, "user"), form.get("password", "")
         if not 0 < len(user.encode("utf-8", "replace")) <= LONGEST_NAME or "\x00" in user + str(password):
             raise _RefusedError(WRONG)

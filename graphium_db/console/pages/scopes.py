@@ -17,7 +17,7 @@ from graphium_db.console.page import Told, form_of, render, scopes_of, signed_in
 from graphium_db.console.sessions import Session
 from graphium_db.console.taxonomy import find, tree
 from graphium_db.errors import GraphiumError, NotFoundError, ScopeNotHeldError
-from graphium_db.models import ScopeEditPreview
+from graphium_db.models import ScopeEditPreview, ScopeInUse
 
 Kind = Literal["family", "specimen", "statement"]
 
@@ -64,17 +64,17 @@ class Preview:
 
 
 async def show(request: Request, session: Session) -> Response:
-    subject, draft = await _subject(request, session), session.take_draft(request.url.path)
+    (subject, in_use), draft = await _subject_and_scopes(request, session), session.take_draft(request.url.path)
     if draft is not None:
         edit = _edit(draft)
-        return await _page(request, session, subject, edit, await _preview(session, subject, edit))
-    return await _page(request, session, subject, Edit(list(subject.scopes), False), None)
+        return await _page(request, session, subject, in_use, edit, await _preview(session, subject, edit))
+    return await _page(request, session, subject, in_use, Edit(list(subject.scopes), False), None)
 
 
 async def preview(request: Request, session: Session) -> Response:
-    subject = await _subject(request, session)
     edit = _edit(await form_of(request))
-    return await _page(request, session, subject, edit, await _preview(session, subject, edit))
+    subject, in_use = await _subject_and_scopes(request, session)
+    return await _page(request, session, subject, in_use, edit, await _preview(session, subject, edit))
 
 
 async def apply(request: Request, session: Session) -> Response:
@@ -84,10 +84,15 @@ async def apply(request: Request, session: Session) -> Response:
         changed = await session.memory.set_required_scopes(subject.kind, subject.id, edit.scopes, edit.cascade)
     except ScopeNotHeldError as error:
         refused = Preview([], _refusal(error))
-        return await _page(request, session, subject, edit, refused, status=403)
+        return await _page(request, session, subject, await session.memory.scopes_in_use(), edit, refused, status=403)
     return await render(
         request, "scopes_set.html", session, subject=subject, edit=edit, changed=changed, is_open=is_open(edit.scopes)
     )
+
+
+async def _subject_and_scopes(request: Request, session: Session) -> tuple[Subject, list[ScopeInUse]]:
+    """Both count all that the caller sees: at the same time."""
+    return await asyncio.gather(_subject(request, session), session.memory.scopes_in_use())
 
 
 async def _preview(session: Session, subject: Subject, edit: Edit) -> Preview:
@@ -129,9 +134,15 @@ def _edit(form: FormData) -> Edit:
 
 
 async def _page(
-    request: Request, session: Session, subject: Subject, edit: Edit, preview: Preview | None, status: int = 200
+    request: Request,
+    session: Session,
+    subject: Subject,
+    in_use: list[ScopeInUse],
+    edit: Edit,
+    preview: Preview | None,
+    status: int = 200,
 ) -> Response:
-    in_use, caller = await asyncio.gather(session.memory.scopes_in_use(), session.memory.caller())
+    caller = await session.memory.caller()
     held = set(caller.scopes or ())
     counts = {row.scope: row.families + row.specimens + row.statements for row in in_use}
     offered = list(dict.fromkeys([*subject.scopes, *edit.scopes, *sorted(held), *counts]))[:60]

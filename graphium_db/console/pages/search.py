@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from graphium_db.classification import LAYER_KINDS, MEMORY_TYPES
 from graphium_db.console.cards import cards
-from graphium_db.console.page import not_empty, render, signed_in, whole
+from graphium_db.console.page import not_empty, render, signed_in, unless_of_time, whole
 from graphium_db.console.sessions import Session
 from graphium_db.models import SearchHit
 
@@ -37,21 +37,33 @@ async def search(request: Request, session: Session) -> Response:
         mode = "words"
     families = not_empty(query.getlist("family"))
     types, layers = not_empty(query.getlist("type")), not_empty(query.getlist("layer"))
+    since, until = query.get("since") or None, query.get("until") or None
     count = whole(query.get("count"), 1, 100, 10)
-    hits = await _search(session, text, str(mode), count, families, types, layers) if text else []
+    filters: dict[str, Any] = {
+        "families": families,
+        "memory_types": types,
+        "layer_kinds": layers,
+        "since": since,
+        "until": until,
+    }
+    hits, error = (
+        await unless_of_time(since or until, _search(session, text, str(mode), count, filters)) if text else ([], None)
+    )
     made, tree = await asyncio.gather(cards(session.memory, hits), session.memory.context_tree())
     by_id = {hit.statement_id: hit for hit in hits}
     return await render(
         request,
         "search.html",
         session,
+        status=error.status if error else 200,
+        error=error,
         q=text,
         mode=mode,
         count=count,
         primary=[made_card for made_card in made if not by_id[made_card.id].is_symbiosis],
         linked=[made_card for made_card in made if by_id[made_card.id].is_symbiosis],
         families=sorted({row.family for row in tree if row.family is not None}),
-        chosen={"family": families or [], "type": types or [], "layer": layers or []},
+        chosen={"family": families or [], "type": types or [], "layer": layers or [], "since": since, "until": until},
         types=MEMORY_TYPES,
         layers=LAYER_KINDS,
         added=ADDED,
@@ -60,16 +72,8 @@ async def search(request: Request, session: Session) -> Response:
     )
 
 
-async def _search(
-    session: Session,
-    text: str,
-    mode: str,
-    count: int,
-    families: list[str] | None,
-    types: list[str] | None,
-    layers: list[str] | None,
-) -> list[SearchHit]:
-    filters: dict[str, Any] = {"families": families, "memory_types": types, "layer_kinds": layers, "explain": True}
+async def _search(session: Session, text: str, mode: str, count: int, filters: dict[str, Any]) -> list[SearchHit]:
+    filters = filters | {"explain": True}
     if mode == "meaning" and session.embedder is not None:
         prepared = await session.memory.prepare_query(text)
         embedder = session.embedder

@@ -1,4 +1,5 @@
-"""One statement: all there is to say of it; forgetting it; giving it another wording, which is another statement."""
+"""One statement: all there is to say of it; forgetting it; giving it other labels, or another wording, which is
+another statement."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from graphium_db.console.cards import Card, card
-from graphium_db.console.page import bad, form_of, goto, prose_of, render, signed_in
+from graphium_db.console.page import bad, form_of, goto, prose_of, render, signed_in, text_of
 from graphium_db.console.sessions import Session
 from graphium_db.errors import NotFoundError
 from graphium_db.models import StatementInput
@@ -88,10 +89,34 @@ async def reword(request: Request, session: Session) -> Response:
     return goto(f"/statement/{row.statement_id}", said=said)
 
 
+async def relabel(request: Request, session: Session) -> Response:
+    """The same sentence ingested once more, with what is to be another label: a label that a caller chose wins."""
+    found, form = await _card(request, session), await form_of(request)
+    old = found.statement
+    again: StatementInput = {"content": old.content, "required_scopes": list(old.required_scopes), "embedding": None}
+    if text_of(form, "type") not in ("", old.memory_type):
+        again["memory_type"] = text_of(form, "type")  # type: ignore[typeddict-item]  # the database knows which there are
+    if text_of(form, "layer") not in ("", old.layer_kind):
+        again["layer_kind"] = text_of(form, "layer")  # type: ignore[typeddict-item]
+    if not again.keys() & {"memory_type", "layer_kind"}:
+        raise bad("It has these labels already.", "Choose another type or layer.")
+    if not found.can_reword:
+        raise bad("You do not see the place of this statement.", "Ask somebody who sees its family and specimen.")
+    async with session.transaction() as memory:
+        (row,) = await memory.ingest_context(str(old.family), str(old.genus), str(old.specimen), [again])
+        if row.statement_id != found.id:  # forgotten meanwhile, or an older one has its words and audience
+            raise bad(
+                "These labels would go to another statement with the same words. Nothing was changed.",
+                "Look for the sentence: if it is there twice, forget one of the two.",
+            )
+    return goto(f"/statement/{found.id}", said="labelled")
+
+
 routes = [
     Route("/statement/{id:uuid}", signed_in(show), methods=["GET"]),
     Route("/statement/{id:uuid}/forget", signed_in(ask_to_forget), methods=["GET"]),
     Route("/statement/{id:uuid}/forget", signed_in(forget), methods=["POST"]),
+    Route("/statement/{id:uuid}/labels", signed_in(relabel), methods=["POST"]),
     Route("/statement/{id:uuid}/reword", signed_in(ask_for_words), methods=["GET"]),
     Route("/statement/{id:uuid}/reword", signed_in(reword), methods=["POST"]),
 ]

@@ -68,7 +68,7 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   if (event.detail.xhr.status >= 400) {
     event.detail.shouldSwap = true;
     event.detail.isError = false;
-    event.detail.selectOverride = "unset";
+    if (event.detail.xhr.status !== 422) event.detail.selectOverride = "unset"; // which is the page itself, with a note
   }
 });
 document.addEventListener("htmx:beforeRequest", (event) => { event.detail.target.setAttribute("aria-busy", "true"); });
