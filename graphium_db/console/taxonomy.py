@@ -34,16 +34,19 @@ class Taxon:
 
 def tree(rows: Sequence[ContextTreeRow]) -> Taxon:
     root = Taxon(None, None)
+    family: Taxon | None = None
+    genus: Taxon | None = None
     for row in rows:
         root.statements += row.statements
-        family = root.children.get(row.family_id)  # no setdefault: it would make one for each row
-        if family is None:
+        if (
+            family is None or row.family != family.name
+        ):  # they come in the order of the names, of which no two are the same
             family = root.children[row.family_id] = Taxon(row.family_id, row.family, scopes=row.family_scopes)
+            genus = None
         family.statements += row.statements
         if row.genus_id is None and row.specimen_id is None and row.family_id is not None and row.statements == 0:
             continue  # a family without genera
-        genus = family.children.get(row.genus_id)
-        if genus is None:
+        if genus is None or row.genus != genus.name:
             genus = family.children[row.genus_id] = Taxon(row.genus_id, row.genus)
         genus.statements += row.statements
         if row.specimen_id is None and row.statements == 0:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timezone
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, quote_plus
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -16,13 +17,17 @@ _HERE = Path(__file__).resolve().parent
 STATIC = _HERE / "static"
 
 
+# A page has a link to each family, and so has the next one.
+_quoted = lru_cache(10_000)(quote_plus)
+
+
 def link(path: str, **state: Any) -> str:
     """A URL of this console: `state` as its query, without what is None or empty."""
-    pairs: list[tuple[str, str]] = []
+    pairs: list[str] = []
     for name, value in state.items():
         values: Iterable[Any] = value if isinstance(value, (list, tuple)) else (value,)
-        pairs += [(name, str(item)) for item in values if item not in (None, "", False)]
-    return quote(path, safe="/-._~") + (f"?{urlencode(pairs)}" if pairs else "")
+        pairs += [f"{name}={_quoted(str(item))}" for item in values if item not in (None, "", False)]
+    return quote(path, safe="/-._~") + (f"?{'&'.join(pairs)}" if pairs else "")
 
 
 def when(moment: datetime) -> str:
