@@ -7,7 +7,7 @@
 -- Where a family or a batch is large, projections (064_projections.sql) rule out what cannot be near. The caller holds the
 -- family's lock, so nobody else is inserting. Runs as graphium_owner under the policies: hidden statements are
 -- not there. Equal text is looked up with its audience, which the caller holds, so that no hidden row is even touched.
--- A family's embeddings are read `order by layer_kind` under enable_sort = off: only kg_embeddings_in_family has that order. Of a
+-- A family's embeddings are read in the order of what is the same for all, under enable_sort = off: only kg_embeddings_in_family has that. Of a
 -- tenant that the statistics do not know, every index promises one row, and by another one each family would read the whole tenant. (jit = off:
 -- before PostgreSQL 18 a forbidden sort counts as a cost that everything is worth compiling for.)
 set local role graphium_owner;
@@ -88,7 +88,7 @@ declare
 begin
   if not v_is_projected_family then
     if cardinality(p_of_family) = 1
-       or cardinality(p_of_family) * (cardinality(p_of_family) + 2 * (select count(*) from (select from graphium.kg_embeddings e where e.tenant_id = p_tenant_id and e.family_id = p_family_id order by e.layer_kind offset 0) as e))
+       or cardinality(p_of_family) * (cardinality(p_of_family) + 2 * (select count(*) from (select from graphium.kg_embeddings e where e.tenant_id = p_tenant_id and e.family_id = p_family_id order by graphium_private._is_ours_to_read(e.tenant_id) offset 0) as e))
           < graphium_private._setting('projected_batch_min') ^ 2 then
       return null;
     end if;
@@ -98,7 +98,7 @@ begin
     select coalesce(array_agg(e.statement_id), '{}'), coalesce(array_agg(graphium_private._project(e.embedding, v_directions)), '{}')
       into v_ids, v_theirs
       from (select e.statement_id, e.embedding from graphium.kg_embeddings e
-             where e.tenant_id = p_tenant_id and e.family_id = p_family_id order by e.layer_kind offset 0) as e;
+             where e.tenant_id = p_tenant_id and e.family_id = p_family_id order by graphium_private._is_ours_to_read(e.tenant_id) offset 0) as e;
   end if;
   v_ours := array(select case when i.ordinal is not null then graphium_private._project(i.embedding, v_directions) end
                     from generate_series(1, p_count) as n left join unnest(p_of_family) as i on i.ordinal = n order by n);
@@ -130,7 +130,7 @@ begin
         from unnest(p_of_family) as n
         join (select e.statement_id, e.embedding, e.required_scopes from graphium.kg_embeddings e
                where e.tenant_id = p_tenant_id and e.family_id = p_family_id
-               order by e.layer_kind
+               order by graphium_private._is_ours_to_read(e.tenant_id)
               offset 0) as e
           on 1 - (e.embedding operator(@extschema:vector@.<=>) n.embedding) >= v_almost
          and graphium_private._audience(e.required_scopes) = n.audience

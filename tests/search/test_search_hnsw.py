@@ -204,7 +204,7 @@ def indexes_read(conn: Connection, corpus: Corpus) -> dict[str, int]:
         ({"ratio": -1}, "hnsw, second look", {"hnsw": 2}),
         ({"match_count": 120}, "hnsw, second look", {"hnsw": 1}),
         ({"memory_types": ["decision"], "match_count": 4}, "hnsw, read on", {"hnsw": 3, "type": 1}),
-        ({"memory_types": ["decision"], "match_count": 15}, "exact, after hnsw", {"hnsw": 2, "type": 1}),
+        ({"memory_types": ["decision"], "match_count": 15}, "exact, after hnsw", {"hnsw": 2, "type": 1, "family": 1}),
         ({"memory_types": ["decision"], "labels": 15}, "exact", {"type": 2}),
         ({"families": ["family3"]}, "exact", {"family": 1}),
         ({"families": ["family3"], "memory_types": ["decision"]}, "exact", {"family and type": 1}),
