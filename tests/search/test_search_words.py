@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import psycopg
@@ -102,6 +105,17 @@ def step(boss: Connection) -> Iterator[Callable[[int], None]]:
     be(10_000)
 
 
+@pytest.fixture
+def word_postings(boss: Connection) -> Iterator[Callable[[int], None]]:
+    """Sets how many postings a search by words goes by."""
+
+    def be(postings: int) -> None:
+        boss.execute("update graphium_private.settings set value = %s where name = 'word_postings'", [postings])
+
+    yield be
+    be(30_000)
+
+
 @pytest.mark.parametrize("scopes", [(), ("hr",), ("legal", "hr")])
 @pytest.mark.parametrize("filters", [{}, {"families": ["family1"]}, {"memory_types": ["event"]}], ids=str)
 def test_the_answer_is_the_same_however_few_words_are_scored_at_a_time(
@@ -128,51 +142,126 @@ def test_the_answer_is_the_same_however_few_words_are_scored_at_a_time(
         assert answers[0] == answers[1] == answers[2]
 
 
+def rarest(rows: Sequence[Row], words: Sequence[str], keys: Sequence[int], most: int) -> tuple[dict[str, int], bool]:
+    """The rarest words with how many rows have them, until these are more than `most`; and whether others were left."""
+    bags = [set(plain_words(row.content)) for row in rows]
+    frequency = {word: n for word in words if (n := sum(word in bag for bag in bags))}
+    chosen: dict[str, int] = {}
+    for n, _, word in sorted((frequency[w], key, w) for w, key in zip(words, keys, strict=True) if w in frequency):
+        if sum(chosen.values()) + n > most:
+            break
+        chosen[word] = n
+    return chosen, len(chosen) < len(frequency)
+
+
+def by_newest(
+    rows: Sequence[Row],
+    words: Sequence[str],
+    known: dict[str, int],
+    documents: int,
+    longest: int,
+    scored: Callable[[Row], bool],
+    only: bool,
+) -> dict[UUID, float]:
+    """Scores by words that are read in the newest rows: of each word and audience the `longest` newest, back to where the
+    first of these lists ends. `scored` says which rows are scored wherever they are, and `only` that no others are."""
+    k1, b = 1.2, 0.4
+    bags = {row.id: Counter(plain_words(row.content)) for row in rows}
+    lists: dict[tuple[str, frozenset[str]], list[UUID]] = {}
+    for row in sorted(rows, key=lambda row: row.id, reverse=True):
+        audience = frozenset() if "public" in row.required_scopes else frozenset(row.required_scopes)
+        for word in set(words) & set(bags[row.id]):
+            lists.setdefault((word, audience), []).append(row.id)
+    ends = [ids[longest - 1] for ids in lists.values() if longest and len(ids) >= longest]
+    new = [(w, id) for (w, _), ids in lists.items() for id in ids[:longest] if not ends or id >= max(ends)]
+    # what is not known of all rows is put as what these show
+    counted = Counter(w for w, _ in new)
+    per_row = documents / max(len({id for _, id in new}), 1)
+    frequency = {w: known.get(w, per_row * counted[w]) for w in words}
+    sample = [(w, row.id) for row in rows for w in known if w in bags[row.id]] or new
+    mean = sum(sum(bags[id].values()) for _, id in sample) / len(sample)
+    wanted = {row.id for row in rows if scored(row)} | (set() if only else {id for _, id in new})
+    scores: dict[UUID, float] = {}
+    for w in words:
+        weight = math.log(1 + (max(documents - frequency[w], 0) + 0.5) / (frequency[w] + 0.5)) * (k1 + 1)
+        for id in wanted:
+            if n := bags[id][w]:
+                length = sum(bags[id].values())
+                scores[id] = scores.get(id, 0) + weight * n / (n + k1 * (1 - b + b * length / mean))
+    return scores
+
+
+@pytest.mark.parametrize("family", [None, "family2"])
 @pytest.mark.parametrize("postings", [1, 60, 300, 10_000])
 @pytest.mark.parametrize("count", [1, 5, 60])
-def test_words_that_are_too_common_beside_the_others_are_left_out(
-    corpus: Corpus, app: Connection, boss: Connection, postings: int, count: int
+def test_words_that_are_too_common(
+    corpus: Corpus,
+    app: Connection,
+    boss: Connection,
+    word_postings: Callable[[int], None],
+    postings: int,
+    count: int,
+    family: str | None,
 ) -> None:
-    """The rarest count until their postings come to word_postings; all do, when too few statements have the rarest."""
+    """The rarest count until their postings come to word_postings. When too few rows have these, all do: in the newest,
+    and where these are too few, in all. Few that a filter admits are looked up."""
     random = np.random.default_rng(postings + count)
     rows, documents = visible(corpus, ["hr"])
-    bags = [set(plain_words(row.content)) for row in rows]
-    boss.execute("update graphium_private.settings set value = %s where name = 'word_postings'", [postings])
-    try:
-        left_out = 0
-        for n in range(25):
-            stems = random.permutation(STEMS)[: random.integers(1, 17)].tolist()
-            words = [*stems, *{f"number{i}" for i in random.integers(0, 450, n % 4)}]
-            keys = boss.execute("select graphium_private._keys_of(%s::text[])", [words]).fetchone()[0]  # type: ignore[index]
-            frequency = {word: sum(word in bag for bag in bags) for word in words}
-            chosen: list[str] = []
-            for _, _, word in sorted((frequency[word], key, word) for word, key in zip(words, keys, strict=True)):
-                if sum(frequency[w] for w in chosen) + frequency[word] > postings:
-                    break
-                chosen += [word] if frequency[word] else []
-            if sum(bool(bag & set(chosen)) for bag in bags) < count:
-                chosen = words
-            left_out += len(chosen) < sum(map(bool, frequency.values()))
-            scores = bm25(rows, " ".join(chosen), documents)
-            best = sorted(scores.values(), reverse=True)[:count]
-            hits = search(app, corpus, ["hr"], query_text=" ".join(words), match_count=count)
-            assert [h.score for h in hits] == pytest.approx(best, rel=1e-5)
-            assert all(h.score == pytest.approx(scores[h.statement_id], rel=1e-5) for h in hits)
-        if postings == 10_000:
-            assert left_out == 0
-        elif postings > count:
-            assert left_out > 0
-    finally:
-        boss.execute("update graphium_private.settings set value = 30000 where name = 'word_postings'")
+    word_postings(postings)
+    paths = Counter[str]()
+    for n in range(25):
+        stems = random.permutation(STEMS)[: random.integers(1, 17)].tolist()
+        words = [*stems, *{f"number{i}" for i in random.integers(0, 450, n % 4)}]
+        keys = boss.execute("select graphium_private._keys_of(%s::text[])", [words]).fetchone()[0]  # type: ignore[index]
+        known, is_part = rarest(rows, words, keys, postings)
+        longest = max(postings // 3 // len(words), count)
+        if family is not None and is_part:
+            path = "looked up"
+            scores = by_newest(rows, words, known, documents, longest, lambda row: row.family == family, True)
+        else:
+            path, scores = "rarest", bm25(rows, " ".join(known), documents)
+            if is_part and len(scores) < count:
+                rare = set(scores)
+                path = "newest"
+                scores = by_newest(rows, words, known, documents, longest, lambda row: row.id in rare, False)  # noqa: B023
+                if len(scores) < count:
+                    path, scores = "all", bm25(rows, " ".join(words), documents)
+        paths[path] += 1
+        admitted = {row.id for row in rows if family in (None, row.family)}
+        scores = {id: score for id, score in scores.items() if id in admitted}
+        filters = {} if family is None else {"families": [family]}
+        hits = search(app, corpus, ["hr"], query_text=" ".join(words), match_count=count, **filters)
+        assert [h.score for h in hits] == pytest.approx(sorted(scores.values(), reverse=True)[:count], rel=1e-5)
+        assert all(h.score == pytest.approx(scores[h.statement_id], rel=1e-5) for h in hits)
+    if postings == 10_000:
+        assert set(paths) == {"rarest"}
+    elif postings == 1 and count > 1:
+        assert set(paths) == {"newest" if family is None else "looked up"}
+
+
+def test_words_that_are_too_common_are_looked_for_everywhere_when_the_newest_are_not_admitted(
+    new_corpus: Callable[..., Corpus], app: Connection, word_postings: Callable[[int], None]
+) -> None:
+    """More than are looked up (5,000 postings: 208 rows of 24 words), all older than what else has the words."""
+    words = [f"word{i}" for i in range(24)]
+    random = np.random.default_rng(3)
+    corpus = new_corpus(3)
+    for memory_type in ("event", "fact"):
+        corpus.plant(
+            *[Row("f", content=" ".join(random.choice(words, size=20)), memory_type=memory_type) for _ in range(230)]
+        )
+    word_postings(1)
+    scores = bm25(corpus.rows, " ".join(words), len(corpus.rows))
+    old = {row.id: scores[row.id] for row in corpus.rows if row.memory_type == "event"}
+    hits = search(app, corpus, query_text=" ".join(words), match_count=10, memory_types=["event"])
+    assert [h.score for h in hits] == pytest.approx(sorted(old.values(), reverse=True)[:10], rel=1e-5)
+    assert all(h.score == pytest.approx(old[h.statement_id], rel=1e-5) for h in hits)
 
 
 @pytest.mark.parametrize("postings", [0, 2_147_483_647, 10**12])
-def test_any_bound_is_one(corpus: Corpus, app: Connection, boss: Connection, postings: int) -> None:
-    boss.execute("update graphium_private.settings set value = %s where name = 'word_postings'", [postings])
-    try:
-        assert len(search(app, corpus, query_text="tea milk", match_count=10)) == 10
-    finally:
-        boss.execute("update graphium_private.settings set value = 30000 where name = 'word_postings'")
+def test_any_bound_is_one(corpus: Corpus, app: Connection, word_postings: Callable[[int], None], postings: int) -> None:
+    word_postings(postings)
+    assert len(search(app, corpus, query_text="tea milk", match_count=10)) == 10
 
 
 def test_of_equal_scores_the_oldest_come_first_however_words_are_scored(
