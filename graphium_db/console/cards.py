@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -46,6 +47,12 @@ class Card:
     @property
     def replaced_by(self) -> list[Link]:
         return [link for link in self.links if link.reads == KINDS["supersedes"][1]]
+
+    @property
+    def above(self) -> tuple[str, str | None]:
+        """The page of the innermost taxon that the caller sees, and its name; the whole memory where he sees none."""
+        names = list(itertools.takewhile(bool, (self.statement.family, self.statement.genus, self.statement.specimen)))
+        return (place(*names), names[-1]) if names else ("/browse", None)
 
     @property
     def can_reword(self) -> bool:

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 import psycopg
 from psycopg_pool import PoolTimeout
 from starlette.applications import Starlette
-from starlette.datastructures import URL, FormData
+from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -108,23 +108,41 @@ def signed_in(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         if session is None:
             return await _to_login(request)
         if request.method == "POST" and not await has_csrf(request):
-            return await tell(request, session, NOT_YOURS)
+            return await _refuse(request, session, NOT_YOURS)
         try:
             return await handler(request, session)
         except (GraphiumError, psycopg.Error, PoolTimeout) as error:
-            return await failed(request, session, error)
+            what = told(error)
+            if what.status >= 500:
+                _log.error("%s", error)
+            return await _refuse(request, session, what)
 
     return endpoint
 
 
+def form_page(path: str) -> str:
+    """The page with the form that is sent to an address."""
+    return path.removesuffix("/preview").removesuffix("/labels")
+
+
+async def to_form(request: Request, _session: Session) -> Response:
+    """For an address that only takes forms, when somebody opens it."""
+    return goto(form_page(request.url.path))
+
+
+async def _refuse(request: Request, session: Session, what: Told) -> Response:
+    """An error; what was typed into the form that is refused waits in the session for the form's page."""
+    back = None
+    if request.method == "POST" and not is_partial(request):
+        back = form_page(request.url.path)
+        session.draft = (back, await form_of(request))
+    return await tell(request, session, what, back)
+
+
 async def _to_login(request: Request) -> Response:
-    url = request.url
-    if request.method != "GET":  # back to the page with the form
-        url = URL(request.headers.get("hx-current-url") or request.headers.get("referer") or "/")
-    try:
-        back = url.path.removesuffix("/preview") + (f"?{url.query}" if url.query else "")
-    except ValueError:  # a header that is no URL
-        back = "/"
+    back = form_page(request.url.path)
+    if request.method == "GET" and request.url.query:
+        back += f"?{request.url.query}"
     login = link("/login", next=back if back != "/" else None)
     if is_partial(request):
         return Response(status_code=401, headers={"hx-redirect": login})
@@ -184,11 +202,7 @@ class Told:
 
 ENDED = Told("Your session has ended. Nothing was saved.", "Log in, and you come back to the form as you left it.")
 ENDED_AND_LOST = Told("Your session has ended. Nothing was saved.", "Log in, and send it again.")
-NOT_YOURS = Told(
-    "This form is not of your session.",
-    "Nothing was changed. Go back, load the page again, and repeat.",
-    status=403,
-)
+NOT_YOURS = Told("This form is not of your session.", "Nothing was changed.", status=403)
 
 
 def told(error: Exception) -> Told:
@@ -211,18 +225,11 @@ def told(error: Exception) -> Told:
     )
 
 
-async def failed(request: Request, session: Session, error: Exception) -> Response:
-    what = told(error)
-    if what.status >= 500:
-        _log.error("%s", error)
-    return await tell(request, session, what)
-
-
-async def tell(request: Request, session: Session | None, what: Told) -> Response:
+async def tell(request: Request, session: Session | None, what: Told, back: str | None = None) -> Response:
     try:
-        return await render(request, "error.html", session, status=what.status, error=what)
+        return await render(request, "error.html", session, status=what.status, error=what, back=back)
     except (GraphiumError, psycopg.Error, PoolTimeout):  # not even who is asking
-        return await render(request, "error.html", None, status=what.status, error=what)
+        return await render(request, "error.html", None, status=what.status, error=what, back=back)
 
 
 def not_empty(values: list[Any]) -> list[str] | None:

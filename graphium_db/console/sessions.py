@@ -56,6 +56,7 @@ class Session:
     memory: AsyncGraphium
     may_write: bool = False
     draft: tuple[str, FormData] | None = None
+    said: tuple[str, str] | None = None
     saved: dict[str, Any] | None = None
     began: float = field(default_factory=time.monotonic)
     used: float = field(default_factory=time.monotonic)
@@ -66,12 +67,19 @@ class Session:
         async with self.pool.connection() as connection, connection.transaction():
             yield AsyncGraphium(connection=connection, tenant=self.tenant, scopes=self.scopes, embedder=self.embedder)
 
-    def take_draft(self, path: str) -> FormData | None:
-        """What was typed into that page's form when an earlier session had ended; once."""
-        if self.draft is None or self.draft[0] != path:
+    def take_draft(self, request: Request) -> FormData | None:
+        """What was typed into that page's form and refused, or sent when an earlier session had ended; once."""
+        if self.draft is None or self.draft[0] != request.url.path or request.method != "GET":
             return None
         (_, form), self.draft = self.draft, None
         return form
+
+    def take_said(self, request: Request) -> str | None:
+        """What became of a form that led to this page; once, and not from the address, where anybody could put it."""
+        if self.said is None or self.said[0] != request.url.path or request.method != "GET":
+            return None
+        (_, said), self.said = self.said, None
+        return said
 
     async def close(self) -> None:
         await self.pool.close()

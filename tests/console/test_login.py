@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NoReturn
+from urllib.parse import quote_plus
 
 import psycopg
 import pytest
@@ -52,13 +53,18 @@ def test_a_session_that_ended_leads_back_to_where_one_was(visit: Visit) -> None:
     client = visit(look_in=False).client
     part = {"hx-request": "true"}
     assert client.get("/search?q=bees", headers=part).headers["hx-redirect"] == "/login?next=%2Fsearch%3Fq%3Dbees"
-    shown = part | {"hx-current-url": "http://testserver/scopes/statement/1"}
-    answer = client.post("/scopes/statement/01a22c30-0000-7000-8000-000000000000/preview", headers=shown)
-    assert answer.headers["hx-redirect"] == "/login?next=%2Fscopes%2Fstatement%2F1"
-    for referer, back in (("http://testserver/ingest/preview", "/ingest"), ("http://[", "/")):
-        answer = client.post("/ingest", headers={"referer": referer})
+    path = "/scopes/statement/01a22c30-0000-7000-8000-000000000000"
+    answer = client.post(f"{path}/preview", headers=part)
+    assert answer.headers["hx-redirect"] == f"/login?next={quote_plus(path)}"
+    for sent, form in (
+        ("/ingest", "/ingest"),
+        ("/ingest/preview", "/ingest"),
+        ("/statement/{}/labels", "/statement/{}"),
+    ):
+        id = "01a22c30-0000-7000-8000-000000000000"
+        answer = client.post(sent.format(id), headers={"referer": "http://["})
         assert answer.status_code == 403
-        assert f'name="next" value="{back}"' in answer.text
+        assert f'name="next" value="{form.format(id)}"' in answer.text
 
 
 def test_what_was_typed_outlives_the_session(visit: Visit, filled: Filled) -> None:
@@ -114,6 +120,33 @@ def test_what_was_typed_outlives_the_session(visit: Visit, filled: Filled) -> No
     page = come_back(end_and_send(at, at, scope=["hr", "board"]))
     assert re.findall(r'name="scope" value="(\w+)" checked', page) == ["hr", "board"]
     assert "1 row would change" in text_of(page)
+
+    at = f"/statement/{filled.ids['written']}"
+    for shown in (at, "/browse?family=people"):  # a card stands on many pages
+        page = come_back(end_and_send(f"{at}/labels", shown, type="advice", layer="on_demand"))
+        assert '<details class="menu" open>' in page
+        assert re.search(r'name="type">.*?value="advice" selected.*?</select>', page, re.S)
+        assert re.search(r'name="layer">.*?value="on_demand" selected.*?</select>', page, re.S)
+        assert '<details class="menu">' in visitor.get(at)
+    assert filled.contents() == before
+
+
+def test_a_form_that_is_not_of_the_session_keeps_what_was_typed(visit: Visit, filled: Filled) -> None:
+    visitor, before = visit("hr"), filled.contents()
+    statement = f"/statement/{filled.ids['written']}"
+    for sent, form, fields, shown in (
+        ("/ingest", "/ingest", {"text": "One & two.", "mode": "lines"}, "One &amp; two.</textarea>"),
+        ("/ingest/preview", "/ingest", {"text": "One & two.", "mode": "lines"}, "One &amp; two.</textarea>"),
+        (f"{statement}/reword", f"{statement}/reword", {"content": "One & two."}, "One &amp; two.</textarea>"),
+        (f"{statement}/labels", statement, {"type": "advice"}, 'value="advice" selected'),
+        (f"/scopes{statement}", f"/scopes{statement}", {"scope": "board"}, 'value="board" checked'),
+    ):
+        page = visitor.post(sent, 403, csrf="0", **fields)
+        assert "This form is not of your session. Nothing was changed." in text_of(page)
+        assert f'href="{form}">Back to the form, as you left it' in page
+        assert visitor.client.head(form).status_code == 200  # which takes nothing
+        assert shown in visitor.get(form)
+        assert shown not in visitor.get(form)
     assert filled.contents() == before
 
 

@@ -230,6 +230,44 @@ def test_a_new_wording_that_is_refused_leaves_the_old_one(visit: Visit, filled: 
         assert "Aisha prefers written feedback." in filled.contents()
 
 
+def test_a_new_wording_that_is_refused_is_not_lost(visit: Visit, filled: Filled) -> None:
+    visitor = visit("hr")
+    at = f"/statement/{filled.ids['written']}/reword"
+    visitor.get(at)
+    for content, told in (("Aisha prefers written feedback.", "The wording is the same"), ("a\x00<b>", "U+0000")):
+        page = visitor.post(at, 400, content=content)
+        assert told in text_of(page)
+        assert f"{content.replace('<', '&lt;').replace('>', '&gt;')}</textarea>" in page
+    with filled.memory() as memory:
+        memory.forget_context([filled.ids["written"]])
+    page = visitor.post(at, 404, content="Aisha & I\nprefer letters.")
+    assert "There is no such statement" in text_of(page)
+    assert 'href="/ingest">Ingest what you wrote' in page
+    page = visitor.get("/ingest")
+    assert "Aisha &amp; I prefer letters.</textarea>" in page
+    assert 'value="lines" checked' in page
+
+
+def test_what_became_of_a_form_is_told_once_and_by_no_address(visit: Visit, filled: Filled) -> None:
+    visitor, id = visit("hr"), filled.ids["written"]
+    for said in ("labelled", "reworded", "matched"):
+        assert 'role="status" tabindex' not in visitor.get(f"/statement/{id}", said=said)
+    page = visitor.post(f"/statement/{id}/labels", type="advice")
+    assert 'class="notice good" role="status" tabindex="-1" autofocus>' in page
+    assert "It has the labels that you chose." not in visitor.get(f"/statement/{id}")
+
+
+def test_an_address_that_only_takes_a_form_leads_to_it(visit: Visit, filled: Filled) -> None:
+    visitor, id = visit("hr"), filled.ids["written"]
+    for path, form in (
+        ("/ingest/preview", "/ingest"),
+        (f"/scopes/statement/{id}/preview", f"/scopes/statement/{id}"),
+        (f"/statement/{id}/labels", f"/statement/{id}"),
+    ):
+        response = visitor.client.get(path, follow_redirects=False)
+        assert (response.status_code, response.headers["location"]) == (303, form)
+
+
 def test_labels_are_changed_by_hand(visit: Visit, filled: Filled) -> None:
     visitor, id = visit("hr"), filled.ids["raise"]
 
@@ -286,7 +324,10 @@ def test_who_may_not_change_labels_is_told(visit: Visit, filled: Filled) -> None
         memory.ingest_context("secret", "g", "s", [{"content": "All see this.", "required_scopes": []}], ["legal"])
         (row,) = memory.recall_context("secret")
     visitor = visit("hr")
-    assert "/labels" not in visitor.get(f"/statement/{row.statement_id}")
+    page = visitor.get(f"/statement/{row.statement_id}")
+    assert "/labels" not in page
+    assert '<a href="/browse">‹ Context</a>' in page
+    assert "so you cannot ingest there" in visitor.get(f"/statement/{row.statement_id}/reword")
     said = text_of(visitor.post(f"/statement/{row.statement_id}/labels", 400, type="advice"))
     assert "You do not see the place of this statement." in said
     assert "There is no such statement" in visitor.post(f"/statement/{filled.ids['court']}/labels", 404, type="advice")
@@ -532,12 +573,47 @@ def test_no_line_chosen_keeps_the_preview(visit: Visit) -> None:
     assert 'value="1" aria-label' in page  # without its mark still
 
 
-def test_scopes_that_are_not_held_are_refused_at_the_preview(visit: Visit) -> None:
+def test_what_saving_would_be_refused_for_is_told_at_the_preview(visit: Visit, filled: Filled) -> None:
     visitor = visit("hr")
     visitor.get("/ingest")
     said = text_of(visitor.post("/ingest/preview", 403, **PLACE, text="Bees hum.", scope=["legal"]))
-    assert "You hold none of the scopes legal" in said
+    assert "the caller holds none of the scopes {legal}" in said
+    before = filled.contents("hr", "legal")
     visitor.post("/ingest/preview", **PLACE, text="Bees hum.", scope=["legal", "hr"])
+    with filled.memory("legal") as memory:
+        memory.ingest_context("secret", "g", "s", ["The bees are sold."], ["legal"])
+        families = {row.family for row in memory.context_tree()}
+    said = text_of(visitor.post("/ingest/preview", 403, **PLACE | {"family": "secret"}, text="Bees hum."))
+    assert 'the name "secret" belongs to a family that the caller may not see' in said
+    assert "occurred_at" in text_of(visitor.post("/ingest/preview", 400, **PLACE, text="Bees hum.", occurred_at="soon"))
+    assert filled.contents("hr", "legal") == before | {"The bees are sold."}
+    with filled.memory("legal") as memory:
+        assert {row.family for row in memory.context_tree()} == families
+
+
+def seen_in(page: str) -> str:
+    """What a preview of scopes has for the form that carries it out."""
+    (seen,) = re.findall(r'name="seen" value="(\w+)"', page)
+    return str(seen)
+
+
+def test_an_edit_that_would_do_other_than_its_preview_said_is_asked_again(visit: Visit, filled: Filled) -> None:
+    visitor = visit("hr")
+    page = visitor.get("/browse", family="people", genus="team", specimen="Aisha")
+    path = re.search(r'href="(/scopes/specimen/[^"]+)"', page)[1]  # type: ignore[index]
+    edit = {"scope": ["hr"], "cascade": "1"}
+    seen = seen_in(visitor.post(f"{path}/preview", **edit))
+    with filled.memory() as memory:
+        memory.ingest_context("people", "team", "Aisha", ["Aisha keeps bees."])
+    for sent in (seen, "", "0" * 64):
+        page = visitor.post(path, 409, **edit, seen=sent)
+        assert "Nothing was changed" in text_of(page)
+        assert "6 rows would change" in text_of(page)
+    assert filled.contents() >= {HEBREW, "Aisha keeps bees."}
+    assert "6 rows changed" in visitor.post(path, **edit, seen=seen_in(page))
+    assert not filled.contents() & {HEBREW, "Aisha keeps bees."}
+    page = visitor.post(path, 409, **edit, seen=seen)  # sent once more
+    assert "That is how it is already." in text_of(page)
 
 
 def test_an_edit_of_scopes_is_previewed_and_refused_where_the_caller_would_lose_sight(
@@ -556,7 +632,8 @@ def test_an_edit_of_scopes_is_previewed_and_refused_where_the_caller_would_lose_
     for step in ("/preview", ""):
         said = text_of(visitor.post(path + step, status=403 if not step else 200, scope=["legal"]))
         assert "Refused: after this edit you could not see it yourself." in said
-    assert "5 rows changed" in visitor.post(path, scope=["hr"], cascade="1")
+    seen = seen_in(visitor.post(f"{path}/preview", scope=["hr"], cascade="1"))
+    assert "5 rows changed" in visitor.post(path, scope=["hr"], cascade="1", seen=seen)
     assert not filled.contents() & {HEBREW}
     assert filled.contents("legal") >= {"The lawsuit goes to court."}  # as it was
 

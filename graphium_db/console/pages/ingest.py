@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,9 +16,21 @@ from starlette.routing import Route
 
 from graphium_db.classification import LAYER_KINDS, MEMORY_TYPES, Classification, classify
 from graphium_db.console.cards import is_open
-from graphium_db.console.page import Told, bad, form_of, goto, prose_of, render, scopes_of, signed_in, text_of, told
+from graphium_db.console.page import (
+    Told,
+    bad,
+    form_of,
+    goto,
+    prose_of,
+    render,
+    scopes_of,
+    signed_in,
+    text_of,
+    to_form,
+    told,
+)
 from graphium_db.console.sessions import Session
-from graphium_db.errors import GraphiumError, MissingExtraError, ScopeNotHeldError
+from graphium_db.errors import GraphiumError, MissingExtraError
 from graphium_db.models import StatementInput
 from graphium_db.splitting import split_sentences
 
@@ -42,7 +55,7 @@ Kept = dict[str, tuple[str, str, bool]]
 
 
 async def show(request: Request, session: Session) -> Response:
-    query, draft = request.query_params, session.take_draft(request.url.path)
+    query, draft = request.query_params, session.take_draft(request)
     if draft is not None:
         return await _form(request, session, *await asyncio.to_thread(lambda: _as_typed(draft, _lines(draft))))
     return await _form(request, session, {name: query.get(name, "") for name in ("family", "genus", "specimen")})
@@ -65,20 +78,20 @@ async def preview(request: Request, session: Session) -> Response:
             raise bad(
                 f"Say where it belongs: {', '.join(missing)} is missing.", "All three are made when they are new."
             )
-        await _require_held(session, filled["scopes"])
+        await _try(session, filled, lines[0])
     except GraphiumError as error:
         return await _form(request, session, filled, text_of(form, "kept"), told(error), told(error).status)
     return await _preview(request, session, filled, lines)
 
 
-async def _require_held(session: Session, scopes: list[str]) -> None:
-    """Told before somebody looks through all lines; it is the database that refuses."""
-    held = (await session.memory.caller()).scopes
-    if not is_open(scopes) and held is not None and not set(scopes) & set(held):
-        raise ScopeNotHeldError(
-            f"You hold none of the scopes {', '.join(scopes)}, so could not read what you save.",
-            "Add one that you hold, or leave it open.",
+async def _try(session: Session, filled: dict[str, Any], line: Line) -> None:
+    """What saving would be refused for is told before somebody looks through all lines. Nothing stays of it."""
+    async with session.transaction() as memory:
+        inputs = [item | {"embedding": None} for item in _inputs(filled, [line])]
+        await memory.ingest_context(
+            filled["family"], filled["genus"], filled["specimen"], inputs, filled["scopes"] or None
         )
+        raise psycopg.Rollback
 
 
 async def _preview(
@@ -108,16 +121,12 @@ async def save(request: Request, session: Session) -> Response:
         return await _form(request, session, *await asyncio.to_thread(_as_typed, form, lines), error, error.status)
     if text_of(form, "again") or text_of(form, "join"):
         return await _preview(request, session, filled, lines)
-    inputs = [_input(line) for line in lines if line.is_chosen]
+    inputs = _inputs(filled, [line for line in lines if line.is_chosen])
     if not inputs:
         error = Told("No line is chosen.", "Mark those to save.")
         return await _preview(request, session, filled, lines, error)
-    for item in inputs:
-        if filled["source"]:
-            item["source"] = filled["source"]
-        if filled["occurred_at"]:
-            item["occurred_at"] = filled["occurred_at"]
-        if session.embedder is None:
+    if session.embedder is None:
+        for item in inputs:
             item["embedding"] = None
     try:
         rows = await session.memory.ingest_context(
@@ -239,14 +248,21 @@ def _as_typed(form: FormData, lines: list[Line]) -> tuple[dict[str, Any], str]:
     return filled, _kept(lines) or text_of(form, "kept")
 
 
-def _input(line: Line) -> StatementInput:
+def _inputs(filled: dict[str, Any], lines: list[Line]) -> list[StatementInput]:
     """A label goes along only where it was changed: else the rule decides, and is kept."""
-    item: StatementInput = {"content": line.content}
-    if line.memory_type != line.by_rule.memory_type:
-        item["memory_type"] = line.memory_type  # type: ignore[typeddict-item]  # the database refuses others
-    if line.layer_kind != line.by_rule.layer_kind:
-        item["layer_kind"] = line.layer_kind  # type: ignore[typeddict-item]
-    return item
+    inputs: list[StatementInput] = []
+    for line in lines:
+        item: StatementInput = {"content": line.content}
+        if line.memory_type != line.by_rule.memory_type:
+            item["memory_type"] = line.memory_type  # type: ignore[typeddict-item]  # the database refuses others
+        if line.layer_kind != line.by_rule.layer_kind:
+            item["layer_kind"] = line.layer_kind  # type: ignore[typeddict-item]
+        if filled["source"]:
+            item["source"] = filled["source"]
+        if filled["occurred_at"]:
+            item["occurred_at"] = filled["occurred_at"]
+        inputs.append(item)
+    return inputs
 
 
 def _kept(lines: list[Line]) -> str:
@@ -272,6 +288,7 @@ def _read_kept(form: FormData) -> Kept:
 
 routes = [
     Route("/ingest", signed_in(show), methods=["GET"]),
+    Route("/ingest/preview", signed_in(to_form), methods=["GET"]),
     Route("/ingest/preview", signed_in(preview), methods=["POST"]),
     Route("/ingest", signed_in(save), methods=["POST"]),
     Route("/ingest/saved", signed_in(saved), methods=["GET"]),

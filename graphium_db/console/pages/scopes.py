@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from dataclasses import dataclass
 from typing import Literal, cast
 from uuid import UUID
 
+import psycopg
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from graphium_db.aio import AsyncGraphium
 from graphium_db.console.cards import is_open, place
-from graphium_db.console.page import Told, form_of, render, scopes_of, signed_in, text_of, told
+from graphium_db.console.page import Told, form_of, render, scopes_of, signed_in, text_of, to_form, told
 from graphium_db.console.sessions import Session
 from graphium_db.console.taxonomy import find, tree
 from graphium_db.errors import GraphiumError, NotFoundError, ScopeNotHeldError
@@ -51,6 +54,11 @@ class Preview:
         return sum(row.row_count for row in self.rows)
 
     @property
+    def digest(self) -> str:
+        """Of what is shown: an edit is carried out when it would still do just that."""
+        return hashlib.sha256(repr(self.rows).encode()).hexdigest()
+
+    @property
     def losing_everyone(self) -> bool:
         return any(row.losing_everyone for row in self.rows)
 
@@ -64,30 +72,50 @@ class Preview:
 
 
 async def show(request: Request, session: Session) -> Response:
-    (subject, in_use), draft = await _subject_and_scopes(request, session), session.take_draft(request.url.path)
+    (subject, in_use), draft = await _subject_and_scopes(request, session), session.take_draft(request)
     if draft is not None:
         edit = _edit(draft)
-        return await _page(request, session, subject, in_use, edit, await _preview(session, subject, edit))
+        return await _page(request, session, subject, in_use, edit, await _preview(session.memory, subject, edit))
     return await _page(request, session, subject, in_use, Edit(list(subject.scopes), False), None)
 
 
 async def preview(request: Request, session: Session) -> Response:
     edit = _edit(await form_of(request))
     subject, in_use = await _subject_and_scopes(request, session)
-    return await _page(request, session, subject, in_use, edit, await _preview(session, subject, edit))
+    return await _page(request, session, subject, in_use, edit, await _preview(session.memory, subject, edit))
 
 
 async def apply(request: Request, session: Session) -> Response:
-    subject = await _subject(request, session)
-    edit = _edit(await form_of(request))
-    try:
-        changed = await session.memory.set_required_scopes(subject.kind, subject.id, edit.scopes, edit.cascade)
-    except ScopeNotHeldError as error:
-        refused = Preview([], _refusal(error))
-        return await _page(request, session, subject, await session.memory.scopes_in_use(), edit, refused, status=403)
-    return await render(
-        request, "scopes_set.html", session, subject=subject, edit=edit, changed=changed, is_open=is_open(edit.scopes)
-    )
+    form = await form_of(request)
+    edit, (subject, in_use) = _edit(form), await _subject_and_scopes(request, session)
+    changed = await _carry_out(session, subject, edit, text_of(form, "seen"))
+    if changed:
+        return await render(
+            request,
+            "scopes_set.html",
+            session,
+            subject=subject,
+            edit=edit,
+            changed=changed,
+            is_open=is_open(edit.scopes),
+        )
+    now = await _preview(session.memory, subject, edit)
+    status = now.refusal.status if now.refusal else 409
+    return await _page(request, session, subject, in_use, edit, now, status=status, is_other=True)
+
+
+async def _carry_out(session: Session, subject: Subject, edit: Edit, seen: str) -> int:
+    """How many rows were changed; none, when that would not be what was seen before."""
+    changed = 0
+    async with session.transaction() as memory:
+        would = await _preview(memory, subject, edit)
+        if would.refusal is not None or would.digest != seen:
+            raise psycopg.Rollback
+        changed = await memory.set_required_scopes(subject.kind, subject.id, edit.scopes, edit.cascade)
+        if changed != would.total:  # others came between the two
+            changed = 0
+            raise psycopg.Rollback
+    return changed
 
 
 async def _subject_and_scopes(request: Request, session: Session) -> tuple[Subject, list[ScopeInUse]]:
@@ -95,9 +123,9 @@ async def _subject_and_scopes(request: Request, session: Session) -> tuple[Subje
     return await asyncio.gather(_subject(request, session), session.memory.scopes_in_use())
 
 
-async def _preview(session: Session, subject: Subject, edit: Edit) -> Preview:
+async def _preview(memory: AsyncGraphium, subject: Subject, edit: Edit) -> Preview:
     try:
-        rows = await session.memory.preview_required_scopes(subject.kind, [subject.id], edit.scopes, edit.cascade)
+        rows = await memory.preview_required_scopes(subject.kind, [subject.id], edit.scopes, edit.cascade)
         return Preview(rows, None)
     except ScopeNotHeldError as error:
         return Preview([], _refusal(error))
@@ -110,6 +138,7 @@ def _refusal(error: ScopeNotHeldError) -> Told:
         "Refused: after this edit you could not see it yourself.",
         "You hold none of these scopes. Add one that you hold, or leave it open.",
         error.sqlstate,
+        status=403,
     )
 
 
@@ -141,6 +170,7 @@ async def _page(
     edit: Edit,
     preview: Preview | None,
     status: int = 200,
+    is_other: bool = False,
 ) -> Response:
     caller = await session.memory.caller()
     held = set(caller.scopes or ())
@@ -154,6 +184,7 @@ async def _page(
         subject=subject,
         edit=edit,
         preview=preview,
+        is_other=is_other,
         offered=offered,
         counts=counts,
         held=held,
@@ -165,6 +196,7 @@ async def _page(
 
 routes = [
     Route("/scopes/{kind}/{id:uuid}", signed_in(show), methods=["GET"]),
+    Route("/scopes/{kind}/{id:uuid}/preview", signed_in(to_form), methods=["GET"]),
     Route("/scopes/{kind}/{id:uuid}/preview", signed_in(preview), methods=["POST"]),
     Route("/scopes/{kind}/{id:uuid}", signed_in(apply), methods=["POST"]),
 ]

@@ -6,15 +6,30 @@ from __future__ import annotations
 import asyncio
 
 import psycopg
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from graphium_db.console.cards import Card, card
-from graphium_db.console.page import bad, form_of, goto, prose_of, render, signed_in, text_of
+from graphium_db.console.page import (
+    Told,
+    bad,
+    form_of,
+    goto,
+    prose_of,
+    render,
+    signed_in,
+    tell,
+    text_of,
+    to_form,
+    told,
+)
 from graphium_db.console.sessions import Session
-from graphium_db.errors import NotFoundError
-from graphium_db.models import StatementInput
+from graphium_db.errors import GraphiumError, NotFoundError
+from graphium_db.models import IngestedStatement, StatementInput
+
+NO_PLACE = bad("You do not see the place of this statement.", "Ask somebody who sees its family and specimen.")
 
 
 async def _card(request: Request, session: Session) -> Card:
@@ -27,9 +42,9 @@ async def _card(request: Request, session: Session) -> Card:
 
 
 async def show(request: Request, session: Session) -> Response:
-    return await render(
-        request, "statement.html", session, card=await _card(request, session), said=request.query_params.get("said")
-    )
+    found, draft = await _card(request, session), session.take_draft(request)
+    labels = {"type": text_of(draft, "type"), "layer": text_of(draft, "layer")} if draft is not None else None
+    return await render(request, "statement.html", session, card=found, said=session.take_said(request), labels=labels)
 
 
 async def ask_to_forget(request: Request, session: Session) -> Response:
@@ -43,19 +58,38 @@ async def forget(request: Request, session: Session) -> Response:
 
 
 async def ask_for_words(request: Request, session: Session) -> Response:
-    found, draft = await _card(request, session), session.take_draft(request.url.path)
+    found, draft = await _card(request, session), session.take_draft(request)
     words = found.statement.content if draft is None else prose_of(draft, "content")
-    return await render(request, "reword.html", session, card=found, words=words)
+    return await _wording(request, session, found, words)
+
+
+async def _wording(request: Request, session: Session, found: Card, words: str, error: Told | None = None) -> Response:
+    status = error.status if error else 200
+    return await render(request, "reword.html", session, status=status, card=found, words=words, error=error)
 
 
 async def reword(request: Request, session: Session) -> Response:
+    words = prose_of(await form_of(request), "content")
+    try:
+        found = await _card(request, session)
+    except NotFoundError as error:  # forgotten meanwhile: not what was typed
+        session.draft = ("/ingest", FormData({"text": " ".join(words.split("\n")), "mode": "lines"}))
+        return await tell(request, session, told(error), back="/ingest")
+    try:
+        if not words or words == found.statement.content:
+            raise bad("The wording is the same, or empty.", "Write the sentence as it should be remembered.")
+        row = await _reword(session, found, words)
+    except GraphiumError as error:
+        return await _wording(request, session, found, words, told(error))
+    session.said = (f"/statement/{row.statement_id}", "matched" if row.deduplicated else "reworded")
+    return goto(session.said[0])
+
+
+async def _reword(session: Session, found: Card, words: str) -> IngestedStatement:
     """Forget the old and ingest the new, both or neither: the old one first, for the new may be its duplicate."""
-    found = await _card(request, session)
-    old, words = found.statement, prose_of(await form_of(request), "content")
-    if not words or words == old.content:
-        raise bad("The wording is the same, or empty.", "Write the sentence as it should be remembered.")
+    old = found.statement
     if not found.can_reword:
-        raise bad("You do not see the place of this statement.", "Ask somebody who sees its family and specimen.")
+        raise NO_PLACE
     assert old.family is not None
     assert old.genus is not None
     assert old.specimen is not None
@@ -85,8 +119,7 @@ async def reword(request: Request, session: Session) -> Response:
             if row.deduplicated and item != new:
                 raise psycopg.Rollback  # what it matched has labels of its own: again without
             break
-    said = "matched" if row.deduplicated else "reworded"
-    return goto(f"/statement/{row.statement_id}", said=said)
+    return row
 
 
 async def relabel(request: Request, session: Session) -> Response:
@@ -101,7 +134,7 @@ async def relabel(request: Request, session: Session) -> Response:
     if not again.keys() & {"memory_type", "layer_kind"}:
         raise bad("It has these labels already.", "Choose another type or layer.")
     if not found.can_reword:
-        raise bad("You do not see the place of this statement.", "Ask somebody who sees its family and specimen.")
+        raise NO_PLACE
     async with session.transaction() as memory:
         (row,) = await memory.ingest_context(str(old.family), str(old.genus), str(old.specimen), [again])
         if row.statement_id != found.id:  # forgotten meanwhile, or an older one has its words and audience
@@ -109,13 +142,15 @@ async def relabel(request: Request, session: Session) -> Response:
                 "These labels would go to another statement with the same words. Nothing was changed.",
                 "Look for the sentence: if it is there twice, forget one of the two.",
             )
-    return goto(f"/statement/{found.id}", said="labelled")
+    session.said = (f"/statement/{found.id}", "labelled")
+    return goto(session.said[0])
 
 
 routes = [
     Route("/statement/{id:uuid}", signed_in(show), methods=["GET"]),
     Route("/statement/{id:uuid}/forget", signed_in(ask_to_forget), methods=["GET"]),
     Route("/statement/{id:uuid}/forget", signed_in(forget), methods=["POST"]),
+    Route("/statement/{id:uuid}/labels", signed_in(to_form), methods=["GET"]),
     Route("/statement/{id:uuid}/labels", signed_in(relabel), methods=["POST"]),
     Route("/statement/{id:uuid}/reword", signed_in(ask_for_words), methods=["GET"]),
     Route("/statement/{id:uuid}/reword", signed_in(reword), methods=["POST"]),
