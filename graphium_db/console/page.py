@@ -254,12 +254,12 @@ def scopes_of(form: FormData) -> list[str]:
     return list(dict.fromkeys(chosen))
 
 
-async def unless_of_time(time: str | None, listed: Awaitable[list[Row]]) -> tuple[list[Row], Told | None]:
-    """A list under filters; or none, and what is wrong with their times: a note for the page itself."""
+async def unless_of_filters(listed: Awaitable[list[Row]]) -> tuple[list[Row], Told | None]:
+    """A list under filters of an address; or none, and which filter is wrong: a note for the page itself."""
     try:
         return await listed, None
     except BadArgumentError as error:
-        if not time or not error.message.startswith(("since", "until")):
+        if not error.message.startswith(("since", "until", "memory_types", "layer_kinds")):
             raise
         return [], Told(error.message, error.hint, error.sqlstate, 422)
 

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from graphium_db.classification import LAYER_KINDS, MEMORY_TYPES
 from graphium_db.console.cards import cards
-from graphium_db.console.page import goto, is_partial, not_empty, render, signed_in, unless_of_time, whole
+from graphium_db.console.page import goto, is_partial, not_empty, render, signed_in, unless_of_filters, whole
 from graphium_db.console.sessions import Session
 from graphium_db.console.taxonomy import Taxon, tree
 from graphium_db.models import ScopeInUse
@@ -96,7 +96,7 @@ async def browse(request: Request, session: Session) -> Response:
     rows, scopes, (page, error) = await asyncio.gather(
         memory.context_tree(),
         _no_scopes() if is_partial(request) else memory.scopes_in_use(),  # htmx leaves the form as it is
-        unless_of_time(where.since or where.until, listed),
+        unless_of_filters(listed),
     )
     root = tree(rows)
     family, genus, specimen = _path(root, where)

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from graphium_db.classification import LAYER_KINDS, MEMORY_TYPES
 from graphium_db.console.cards import cards
-from graphium_db.console.page import not_empty, render, signed_in, unless_of_time, whole
+from graphium_db.console.page import not_empty, render, signed_in, unless_of_filters, whole
 from graphium_db.console.sessions import Session
 from graphium_db.models import SearchHit
 
@@ -46,9 +46,7 @@ async def search(request: Request, session: Session) -> Response:
         "since": since,
         "until": until,
     }
-    hits, error = (
-        await unless_of_time(since or until, _search(session, text, str(mode), count, filters)) if text else ([], None)
-    )
+    hits, error = await unless_of_filters(_search(session, text, str(mode), count, filters)) if text else ([], None)
     made, tree = await asyncio.gather(cards(session.memory, hits), session.memory.context_tree())
     by_id = {hit.statement_id: hit for hit in hits}
     return await render(
