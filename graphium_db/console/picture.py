@@ -7,12 +7,16 @@ column between two of its boxes.
 
 from __future__ import annotations
 
+import bisect
+import itertools
+import unicodedata
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from graphium_db.console.cards import place
 from graphium_db.console.taxonomy import Taxon
+from graphium_db.console.templating import number
 from graphium_db.models import Symbiosis
 
 WIDTH, GAP, GUTTER = 300, 28, 110
@@ -20,14 +24,21 @@ HEAD, LINE, PAD, MARGIN = 44, 26, 12, 16
 COLUMNS = 3
 MOST = 600
 """Vertices that are drawn; above, specimens are counted instead."""
-LONGEST = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A name, shortened to about the room that it has beside its count; what is wider all the same is clipped there."""
+
+    name: str
+    shown: str
+    room: int
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     level: str
-    label: str
-    name: str
+    label: Label
     statements: int
     url: str
     y: int
@@ -35,8 +46,7 @@ class Line:
 
 @dataclass(slots=True)
 class Box:
-    label: str
-    name: str
+    label: Label
     statements: int
     genera: int
     is_open: bool
@@ -104,21 +114,20 @@ def draw(root: Taxon, edges: Sequence[Symbiosis], only: Sequence[str] | None = N
 
 def _box(family: Taxon, with_specimens: bool) -> Box:
     name = str(family.name)
-    box = Box(_short(name), name, family.statements, len(family.shown), not family.scopes, place(name))
+    label = _label(name, 14, 15, family.statements)
+    box = Box(label, family.statements, len(family.shown), not family.scopes, place(name))
     y = HEAD + LINE // 2
     for genus in family.shown:
         start = y
-        box.lines.append(
-            Line("genus", _short(str(genus.name)), str(genus.name), genus.statements, place(name, genus.name), y)
-        )
+        label = _label(str(genus.name), 34, 13, genus.statements)
+        box.lines.append(Line("genus", label, genus.statements, place(name, genus.name), y))
         y += LINE
         twigs = []
         for specimen in genus.shown if with_specimens else ():
             twigs.append(y)
-            text = str(specimen.name)
-            box.lines.append(
-                Line("specimen", _short(text), text, specimen.statements, place(name, genus.name, text), y)
-            )
+            label = _label(str(specimen.name), 42, 13, specimen.statements)
+            url = place(name, genus.name, specimen.name)
+            box.lines.append(Line("specimen", label, specimen.statements, url, y))
             y += LINE
         if twigs:
             box.trunks.append((start + 8, twigs[-1], twigs))
@@ -220,5 +229,16 @@ def _bend(x: int, y: int, to_x: int, to_y: int, out: int, back: int) -> str:
     return f" C{x + out} {y} {to_x + back} {to_y} {to_x} {to_y}"
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+def _label(name: str, left: int, size: int, count: int) -> Label:
+    room = WIDTH - left - 14 - round(0.65 * size * (len(number(count)) + 1))
+    ends = list(itertools.accumulate(size * _share(letter) for letter in name))
+    if ends[-1] <= room:
+        return Label(name, name, room)
+    return Label(name, name[: bisect.bisect_right(ends, room - size)] + "…", room)
+
+
+def _share(letter: str) -> float:
+    """How wide a letter is about, of a font's size."""
+    if unicodedata.east_asian_width(letter) in "WF" or letter in "mwMW@%—":
+        return 1.05
+    return 0.85 if letter.isupper() or not letter.isascii() else 0.6

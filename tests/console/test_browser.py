@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from graphium_db import Graphium
 from tests.console.browser import Browser, free_port, listening, require_browser
 from tests.console.conftest import HEBREW, HOSTILE, KEY, LONG, Filled, config, fill
 from tests.support.databases import Database
@@ -159,6 +160,66 @@ def test_on_a_narrow_screen_nothing_is_cut_off(open_browser: Open, filled: Fille
     assert narrow.run("const c = document.querySelector('.canvas'); return c.scrollWidth > c.clientWidth")
     assert narrow.run(beyond) <= 0
     assert narrow.one("table td").size["width"] > 300
+
+
+@pytest.mark.parametrize("width", [1280, 390, 320])
+def test_names_of_any_length_stay_in_their_place(open_browser: Open, filled: Filled, width: int) -> None:
+    """On every page, forms and tables too; axe looks at each."""
+    family, genus, specimen, scope, source = (letter * 190 for letter in "FGSCD")
+    with filled.memory("hr", scope) as memory:
+        item = {"content": "Aisha likes bees.", "source": source, "required_scopes": ["hr", scope]}
+        (row,) = memory.ingest_context(family, genus, specimen, [item])
+    with Graphium(filled.db.dsn("admin"), tenant=filled.tenant) as boss:
+        boss.link_symbiosis("related_to", {"family": family}, {"family": "people"}, "n" * 190)
+    who = open_browser("hr", width=width, height=844)
+    place = f"family={family}&genus={genus}&specimen={specimen}"
+    faults = {}
+    for path in (
+        "/browse",
+        f"/browse?family={family}",
+        f"/browse?{place}",
+        f"/statement/{row.statement_id}",
+        f"/statement/{row.statement_id}/forget",
+        f"/statement/{row.statement_id}/reword",
+        f"/scopes/statement/{row.statement_id}",
+        "/search?q=bees",
+        f"/ingest?{place}",
+        "/wake-up",
+        "/graph",
+        f"/graph?family={family}",
+        "/nothing",
+    ):
+        who.go(path)
+        beyond = who.run("return document.documentElement.scrollWidth - innerWidth")
+        faults[path] = [*who.accessibility(), *([f"{beyond} px too wide"] if beyond > 0 else [])]
+    assert {path: found for path, found in faults.items() if found} == {}
+
+
+def test_in_the_picture_names_end_before_their_counts(browser: Browser, filled: Filled) -> None:
+    names = [
+        "W" * 60,
+        "m" * 60,
+        "i" * 60,
+        "字" * 60,
+        "ก" * 60,
+        "ж" * 60,
+        "한" * 60,
+        "a name of usual length",
+    ]
+    with filled.memory() as memory:
+        for name in names:
+            memory.ingest_context(
+                name, name, name, [{"content": f"{name[:3]} {n}", "embedding": None} for n in range(12)]
+            )
+    places = browser.go("/graph").run("""return [...document.querySelectorAll(".graph g > a")].map(a => {
+        const [name, count] = a.querySelectorAll("text"), room = a.querySelector("svg");
+        const width = room.width.baseVal.value;
+        return [name.textContent, count.getBBox().x - room.x.baseVal.value - width, name.getBBox().width - width]})""")
+    assert len(places) > 3 * len(names)
+    assert [place for place in places if place[1] < 2] == []
+    assert [name for name, _, beyond in places if beyond > 0 and name[0] not in "Wก字한ж"] == []  # these are clipped
+    assert {"a name of usual length"} <= {name for name, _, _ in places}
+    assert all(len(name) > 12 for name, _, _ in places if name.endswith("…"))
 
 
 def test_an_edit_of_words_is_explained_where_one_looks_for_it(browser: Browser, filled: Filled) -> None:

@@ -684,12 +684,22 @@ def test_wake_up_keeps_to_the_budget(visit: Visit) -> None:
 
 def test_the_graph_is_a_picture_with_links(visit: Visit) -> None:
     page = visit().get("/graph")
-    svg = page.split('<svg class="graph"')[1].split("</svg>")[0]
+    svg = page.split('<svg class="graph"')[1].split("</svg>\n</div>")[0]
     for url in ("family=people", "family=people&amp;genus=team", "family=people&amp;genus=team&amp;specimen=Aisha"):
         assert f'href="/browse?{url}"' in svg
     assert svg.count('class="curve k-related_to"') == 1
     assert svg.count('class="curve k-supersedes"') == 1
     assert "plans related to people › team › Aisha: she leads it" in svg
+
+
+def test_the_graph_of_a_family_that_is_hidden_or_missing(visit: Visit, filled: Filled) -> None:
+    with filled.memory("legal") as memory:
+        memory.ingest_context("secret", "g", "s", ["Hidden."], ["legal"])
+    visitor = visit("hr")
+    pages = [visitor.get("/graph", status=404, family=name).replace(name, "?") for name in ("secret", "absent")]
+    assert pages[0] == pages[1]
+    assert "There is no family “ ? ” here." in text_of(pages[0])
+    assert "first sentences" not in pages[0]
 
 
 def test_an_admin_is_told_which_logins_would_lose_sight(filled: Filled) -> None:

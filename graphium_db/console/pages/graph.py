@@ -19,11 +19,13 @@ async def graph(request: Request, session: Session) -> Response:
     families = not_empty(request.query_params.getlist("family"))
     rows, edges = await asyncio.gather(session.memory.context_tree(), session.memory.list_symbioses())
     root = tree(rows)
+    picture = draw(root, edges, families)
     return await render(
         request,
         "graph.html",
         session,
-        picture=draw(root, edges, families),
+        status=404 if families and not picture.boxes else 200,
+        picture=picture,
         edges=edges,
         families=[family.name for family in root.shown],
         chosen=families or [],
