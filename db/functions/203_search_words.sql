@@ -1,7 +1,7 @@
 -- Statements by their words, ranked by BM25: every word of the query that a statement has counts, by how rare it is among
 -- the statements that the caller may see, how often the statement has it, and how short the statement is. Words are
 -- ORed; the query's stop words and punctuation are no words, so nothing in a text is an operator. Words that are too common beside
--- its others are none either (word_postings) while enough statements have the others, so that a long query takes no longer.
+-- its others are none either (word_postings) while enough statements have the others, and else count in the newest statements: no query takes long.
 -- Everything counted is counted over visible rows: two callers with different scopes may see different scores, and
 -- neither learns anything about rows that are hidden from him. Postings are looked up by the audiences that he is of, so that
 -- hidden ones are not even touched.
