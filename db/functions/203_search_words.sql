@@ -112,10 +112,10 @@ comment on function graphium_private._weigh_words(uuid, bigint[], bigint[], int)
 revoke all on function graphium_private._weigh_words(uuid, bigint[], bigint[], int) from public;
 
 -- For words that are too common to be read whole: of each the newest p_most postings that an audience has, back to where the first of these
--- lists ends; and p_known, which are scored wherever they are (and alone, where they are all that the filter admits). What a word weighs is known of rare ones (p_frequencies, of the first of
--- p_words), and of the others put as how often it is among what was found.
-create or replace function graphium_private._match_newest(p_tenant_id uuid, p_words bigint[], p_frequencies double precision[], p_per_word double precision, p_known uuid[], p_are_all boolean, p_audiences bigint[],
-    p_filter text, p_most int, p_count int)
+-- lists ends; and p_known, which are scored wherever they are (and alone, where they are all that the filter admits). What a word weighs
+-- is known of rare ones (p_frequencies, of the first of p_words, and p_per_word), and of the others put as how often it is among the newest.
+create or replace function graphium_private._match_newest(p_tenant_id uuid, p_words bigint[], p_frequencies double precision[], p_per_word double precision,
+    p_known uuid[], p_are_all boolean, p_audiences bigint[], p_filter text, p_most int, p_count int)
   returns table (statement_id uuid, score real)
   language plpgsql stable parallel unsafe security invoker
   set work_mem = '32MB' set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off

@@ -29,8 +29,6 @@ from graphium_db.console.sessions import Session
 from graphium_db.errors import GraphiumError, NotFoundError
 from graphium_db.models import IngestedStatement, StatementInput
 
-NO_PLACE = bad("You do not see the place of this statement.", "Ask somebody who sees its family and specimen.")
-
 
 async def _card(request: Request, session: Session) -> Card:
     found = await card(session.memory, request.path_params["id"])
@@ -39,6 +37,11 @@ async def _card(request: Request, session: Session) -> Card:
             "There is no such statement, or it is hidden from you.", "It may have been forgotten, or its scopes edited."
         )
     return found
+
+
+def _require_place(found: Card) -> None:
+    if not found.can_reword:
+        raise bad("You do not see the place of this statement.", "Ask somebody who sees its family and specimen.")
 
 
 async def show(request: Request, session: Session) -> Response:
@@ -88,8 +91,7 @@ async def reword(request: Request, session: Session) -> Response:
 async def _reword(session: Session, found: Card, words: str) -> IngestedStatement:
     """Forget the old and ingest the new, both or neither: the old one first, for the new may be its duplicate."""
     old = found.statement
-    if not found.can_reword:
-        raise NO_PLACE
+    _require_place(found)
     assert old.family is not None
     assert old.genus is not None
     assert old.specimen is not None
@@ -133,8 +135,7 @@ async def relabel(request: Request, session: Session) -> Response:
         again["layer_kind"] = text_of(form, "layer")  # type: ignore[typeddict-item]
     if not again.keys() & {"memory_type", "layer_kind"}:
         raise bad("It has these labels already.", "Choose another type or layer.")
-    if not found.can_reword:
-        raise NO_PLACE
+    _require_place(found)
     async with session.transaction() as memory:
         (row,) = await memory.ingest_context(str(old.family), str(old.genus), str(old.specimen), [again])
         if row.statement_id != found.id:  # forgotten meanwhile, or an older one has its words and audience
