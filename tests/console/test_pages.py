@@ -12,6 +12,7 @@ from graphium_db import Graphium
 from graphium_db.console.pages.ingest import MOST
 from tests.client.embedders import WordEmbedder
 from tests.console.conftest import HEBREW, HOSTILE, LONG, Filled, Visitor, text_of
+from tests.support.concurrency import in_thread, wait_until
 
 Visit = Callable[..., Visitor]
 
@@ -625,6 +626,29 @@ def test_an_edit_that_would_do_other_than_its_preview_said_is_asked_again(visit:
     assert not filled.contents() & {HEBREW, "Aisha keeps bees."}
     page = visitor.post(path, 409, **edit, seen=seen)  # sent once more
     assert "That is how it is already." in text_of(page)
+
+
+def test_an_edit_that_others_overtake_between_its_look_and_its_change_is_asked_again(
+    visit: Visit, filled: Filled
+) -> None:
+    visitor, observer = visit("hr"), filled.db.connect()
+    page = visitor.get("/browse", family="people", genus="team", specimen="Aisha")
+    path = re.search(r'href="(/scopes/specimen/[^"]+)"', page)[1]  # type: ignore[index]
+    edit = {"scope": ["hr"], "cascade": "1"}
+    seen = seen_in(visitor.post(f"{path}/preview", **edit))
+    other = filled.db.connect("app")
+    blocked = "select exists (select from pg_stat_activity a where %s = any (pg_blocking_pids(a.pid)))"
+    other.execute("begin")
+    other.execute("select graphium.set_caller(tenant => %s, scopes => '{}')", [filled.tenant])
+    other.execute("select graphium.ingest_context('people', 'team', 'Aisha', '[{\"content\": \"Bees hum.\"}]')")
+    with in_thread(lambda: visitor.post(path, 409, **edit, seen=seen)) as sent:
+        wait_until(
+            lambda: observer.execute(blocked, [other.info.backend_pid]).fetchone() == (True,), "the edit waits for it"
+        )
+        other.execute("commit")
+    page = sent.result()
+    assert "6 rows would change" in text_of(page)
+    assert filled.contents() >= {HEBREW, "Bees hum."}
 
 
 def test_an_edit_of_scopes_is_previewed_and_refused_where_the_caller_would_lose_sight(
