@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from graphium_db.console.config import Config
 from graphium_db.console.guard import LONGEST_BODY, LONGEST_LOGIN
 from graphium_db.console.sessions import Choice, Session, Sessions
-from graphium_db.console.templating import link
+from graphium_db.console.templating import cut, link
 from graphium_db.errors import (
     BadArgumentError,
     GraphiumError,
@@ -254,14 +254,27 @@ def scopes_of(form: FormData) -> list[str]:
     return list(dict.fromkeys(chosen))
 
 
-async def unless_of_filters(listed: Awaitable[list[Row]]) -> tuple[list[Row], Told | None]:
-    """A list under filters of an address; or none, and which filter is wrong: a note for the page itself."""
+FILTERS = {"since": "Since", "until": "Before", "memory_types": "Type", "layer_kinds": "Layer"}
+"""What a refusal calls a filter, and what the form does: until is exclusive."""
+
+
+async def unless_of_filters(
+    listed: Awaitable[list[Row]], since: str | None, until: str | None
+) -> tuple[list[Row], Told | None]:
+    """A list under filters of an address; or none, and a note for the page itself, which says it as its form does."""
     try:
         return await listed, None
     except BadArgumentError as error:
-        if not error.message.startswith(("since", "until", "memory_types", "layer_kinds")):
+        name, _, rest = error.message.partition(" ")
+        if name.rstrip(":") not in FILTERS:
             raise
-        return [], Told(error.message, error.hint, error.sqlstate, 422)
+        message, hint = f"{FILTERS[name.rstrip(':')]}: {rest}.", error.hint
+        if rest == "must be before until":
+            message = f"No time is since {since} and before {until}."
+            hint = "Choose an earlier Since or a later Before; what happened on the day of Before is left out."
+        elif rest.startswith("must be a point in time"):  # the rest is PostgreSQL's
+            message = f"{FILTERS[name]}: “{cut(str(since if name == 'since' else until), 100)}” is no time."
+        return [], Told(message, hint, error.sqlstate, 422)
 
 
 def whole(value: str | None, least: int, most: int, default: int) -> int:

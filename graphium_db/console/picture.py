@@ -102,7 +102,7 @@ def draw(root: Taxon, edges: Sequence[Symbiosis], only: Sequence[str] | None = N
     curves = _curves(edges, spots, passages)
     columns = min(COLUMNS, max(1, len(boxes)))
     return Picture(
-        width=2 * MARGIN + columns * WIDTH + (columns - 1) * GUTTER + (GUTTER if columns == 1 else 0),
+        width=2 * MARGIN + columns * WIDTH + (columns - 1) * GUTTER,
         height=max(heights + [curve.label_y + GAP // 2 for curve in curves]),
         columns=columns,
         boxes=boxes,

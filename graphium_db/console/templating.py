@@ -52,7 +52,7 @@ def percent(value: float | None) -> str:
     """A cosine or a share, two digits: .83, and 1 for all that rounds to it."""
     if value is None:
         return ""
-    text = f"{value:.2f}"
+    text = f"{round(value, 2) or 0:.2f}"  # there is no -0
     return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 

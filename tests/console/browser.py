@@ -127,7 +127,8 @@ class Browser:
         found = self.driver.execute_cdp_cmd(
             "Runtime.evaluate",
             {
-                "expression": "axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.filter("
+                "expression": "axe.run(document, {resultTypes: ['violations'], "
+                "rules: {'label-content-name-mismatch': {enabled: true}}}).then(r => r.violations.filter("
                 "v => ['serious', 'critical'].includes(v.impact)).map(v => v.id + ': ' + v.nodes.map(n => n.target.join(' ') + ' ' + (n.failureSummary || '')).join(' | ')))",
                 "awaitPromise": True,
                 "returnByValue": True,

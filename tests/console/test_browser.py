@@ -174,24 +174,52 @@ def test_names_of_any_length_stay_in_their_place(open_browser: Open, filled: Fil
     who = open_browser("hr", width=width, height=844)
     place = f"family={family}&genus={genus}&specimen={specimen}"
     faults = {}
+
+    def look(name: str) -> None:
+        beyond = who.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        faults[name] = [*who.accessibility(), *([f"{beyond} px too wide"] if beyond > 0 else [])]
+
     for path in (
         "/browse",
+        "/browse?since=" + "x" * 190,
+        "/browse?scope=" + "x" * 190,
+        "/browse?type=" + "x" * 190,
         f"/browse?family={family}",
+        f"/browse?family={family}x",
         f"/browse?{place}",
         f"/statement/{row.statement_id}",
         f"/statement/{row.statement_id}/forget",
         f"/statement/{row.statement_id}/reword",
         f"/scopes/statement/{row.statement_id}",
         "/search?q=bees",
+        "/search?q=bees&family=" + "x" * 190,
+        "/search?q=" + "x" * 190,
         f"/ingest?{place}",
         "/wake-up",
+        "/wake-up?family=" + "x" * 190,
         "/graph",
         f"/graph?family={family}",
+        f"/graph?family={family}x",
         "/nothing",
     ):
         who.go(path)
-        beyond = who.run("return document.documentElement.scrollWidth - innerWidth")
-        faults[path] = [*who.accessibility(), *([f"{beyond} px too wide"] if beyond > 0 else [])]
+        look(path)
+    who.go(f"/browse?family={family}").one(".title-buttons a").click()
+    who.until(lambda: who.all("#edit"))
+    who.one(f"input[name='scope'][value='{scope}'] + span").click()
+    who.one("input[name='cascade']").click()
+    who.until(lambda: "would change" in who.one("#preview").text)
+    look("preview of scopes")
+    who.go(f"/ingest?{place}").one("textarea").send_keys(f"Aisha likes bees. {'W' * 190}.")
+    who.one("main .primary").click()
+    who.until(lambda: len(who.all("td.content")) == 2)
+    look("preview")
+    who.one("main .primary").click()
+    who.until(lambda: who.all(".result"))
+    look("saved")
+    who.driver.delete_all_cookies()
+    who.go("/login")
+    look("/login")
     assert {path: found for path, found in faults.items() if found} == {}
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from graphium_db import Graphium
 from graphium_db.console.pages.ingest import MOST
+from graphium_db.console.templating import percent
 from tests.client.embedders import WordEmbedder
 from tests.console.conftest import HEBREW, HOSTILE, LONG, Filled, Visitor, text_of
 from tests.support.concurrency import in_thread, wait_until
@@ -75,9 +76,10 @@ def test_filters(visit: Visit, query: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("query", "told"),
     [
-        ({"since": "never"}, "since must be a point in time"),
-        ({"type": "opinion"}, 'memory_types: "opinion" is not known'),
-        ({"layer": "deep"}, 'layer_kinds: "deep" is not known'),
+        ({"since": "banana"}, "Since: “banana” is no time. MG008 As in 2026-03-01, 2026-03-01 12:00+01 or yesterday."),
+        ({"until": "2026-02-30"}, "Before: “2026-02-30” is no time."),
+        ({"type": "opinion"}, 'Type: "opinion" is not known. MG008 Any of fact, event,'),
+        ({"layer": "deep"}, 'Layer: "deep" is not known. MG008 Any of preloaded, on_demand;'),
     ],
 )
 def test_a_filter_that_is_none_is_a_note_in_words(visit: Visit, path: str, query: dict[str, str], told: str) -> None:
@@ -92,7 +94,7 @@ def test_a_time_that_ends_before_it_begins_is_a_note_on_the_page_itself(visit: V
     query = {"q": "feedback", "since": "2026-03-02", "until": "2026-03-01", "type": "preference"}
     page = visit().get(path, status=422, **query)
     assert "That did not work" not in page
-    note = page.index("since must be before until")
+    note = page.index("No time is since 2026-03-02 and before 2026-03-01.")
     assert page.index('<form class="search"' if path == "/search" else '<form class="filters"') < note
     assert page.index('id="results"') < note  # htmx puts it there too
     for field in ('name="since" value="2026-03-02"', 'name="until" value="2026-03-01"', 'value="preference" checked'):
@@ -714,6 +716,29 @@ def test_the_graph_is_a_picture_with_links(visit: Visit) -> None:
     assert svg.count('class="curve k-related_to"') == 1
     assert svg.count('class="curve k-supersedes"') == 1
     assert "plans related to people › team › Aisha: she leads it" in svg
+
+
+def test_the_graph_of_a_family_lists_the_symbioses_that_touch_it(visit: Visit) -> None:
+    visitor = visit()
+    said = {name: text_of(visitor.get("/graph", family=name)) for name in ("people", "plans", "wishes")}
+    assert "she leads it" in said["people"]
+    assert "supersedes" not in said["people"].split("1 symbiosis")[1]
+    assert "2 symbioses" in said["plans"]
+    assert "she leads it" not in said["wishes"].split("1 symbiosis")[1]
+
+
+def test_a_name_of_the_address_that_is_not_offered_is_still_told(visit: Visit) -> None:
+    visitor = visit()
+    assert '<option value="absent" selected>absent</option>' in visitor.get("/search", q="bees", family="absent")
+    assert '<option value="absent" selected>absent</option>' in visitor.get("/browse", scope="absent")
+    assert "There is no family “ absent ” here." in text_of(visitor.get("/wake-up", status=404, family="absent"))
+    assert "There is no family" not in visitor.get(
+        "/wake-up", family="wishes", budget=50
+    )  # which has nothing preloaded
+
+
+def test_a_similarity_just_below_nothing_is_nothing() -> None:
+    assert [percent(value) for value in (-0.004, 0.004, -0.006, 0.5, 0.996)] == [".00", ".00", "-.01", ".50", "1.00"]
 
 
 def test_the_graph_of_a_family_that_is_hidden_or_missing(visit: Visit, filled: Filled) -> None:

@@ -62,7 +62,7 @@ def faults(picture: Picture) -> list[str]:
                 found.append(f"{curve.title} outside at {x}, {y}")
             for box in picture.boxes:
                 if box.x < x < box.x + WIDTH and box.y < y < box.y + box.height:
-                    found.append(f"{curve.title} on {box.name} at {x}, {y}")
+                    found.append(f"{curve.title} on {box.label.name} at {x}, {y}")
     return found
 
 
@@ -73,6 +73,10 @@ def test_an_edge_to_the_column_after_next_goes_around_what_stands_between() -> N
     # A straight way would lead over the box in the middle.
     middle = picture.boxes[1]
     assert middle.y < picture.boxes[0].y + picture.boxes[0].lines[-1].y < middle.y + middle.height
+
+
+def test_a_picture_of_one_family_ends_beside_it() -> None:
+    assert draw(taxonomy([3]), []).width == 16 + WIDTH + 16  # no edge goes from a family to itself
 
 
 def test_no_edge_and_no_label_is_on_a_box() -> None:

@@ -96,7 +96,7 @@ async def browse(request: Request, session: Session) -> Response:
     rows, scopes, (page, error) = await asyncio.gather(
         memory.context_tree(),
         _no_scopes() if is_partial(request) else memory.scopes_in_use(),  # htmx leaves the form as it is
-        unless_of_filters(listed),
+        unless_of_filters(listed, where.since, where.until),
     )
     root = tree(rows)
     family, genus, specimen = _path(root, where)

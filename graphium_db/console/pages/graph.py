@@ -20,6 +20,8 @@ async def graph(request: Request, session: Session) -> Response:
     rows, edges = await asyncio.gather(session.memory.context_tree(), session.memory.list_symbioses())
     root = tree(rows)
     picture = draw(root, edges, families)
+    if families:
+        edges = [edge for edge in edges if {edge.source_family, edge.target_family} & set(families)]
     return await render(
         request,
         "graph.html",

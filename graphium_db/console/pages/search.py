@@ -46,7 +46,10 @@ async def search(request: Request, session: Session) -> Response:
         "since": since,
         "until": until,
     }
-    hits, error = await unless_of_filters(_search(session, text, str(mode), count, filters)) if text else ([], None)
+    hits: list[SearchHit] = []
+    error = None
+    if text:
+        hits, error = await unless_of_filters(_search(session, text, str(mode), count, filters), since, until)
     made, tree = await asyncio.gather(cards(session.memory, hits), session.memory.context_tree())
     by_id = {hit.statement_id: hit for hit in hits}
     return await render(
@@ -60,7 +63,7 @@ async def search(request: Request, session: Session) -> Response:
         count=count,
         primary=[made_card for made_card in made if not by_id[made_card.id].is_symbiosis],
         linked=[made_card for made_card in made if by_id[made_card.id].is_symbiosis],
-        families=sorted({row.family for row in tree if row.family is not None}),
+        families=sorted({row.family for row in tree if row.family is not None} | set(families or [])),
         chosen={"family": families or [], "type": types or [], "layer": layers or [], "since": since, "until": until},
         types=MEMORY_TYPES,
         layers=LAYER_KINDS,

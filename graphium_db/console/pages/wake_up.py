@@ -18,15 +18,19 @@ async def wake_up(request: Request, session: Session) -> Response:
     budget = whole(request.query_params.get("budget"), LEAST, MOST, DEFAULT)
     families = not_empty(request.query_params.getlist("family"))
     woken, rows = await asyncio.gather(session.memory.wake_up_context(budget, families), session.memory.context_tree())
+    known = {row.family for row in rows if row.family}
+    missing = None if woken or not families or known & set(families) else ", ".join(families)
     return await render(
         request,
         "wake_up.html",
         session,
+        status=404 if missing else 200,
+        missing=missing,
         budget=budget,
         bounds={"least": LEAST, "most": MOST, "step": STEP},
         woken=woken,
         used=woken[-1].running_tokens if woken else 0,
-        families=sorted({row.family for row in rows if row.family}),
+        families=sorted(known),
         chosen=families or [],
     )
 
