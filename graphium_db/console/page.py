@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import unicodedata
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote_plus, urlencode
 
 import psycopg
 from psycopg_pool import PoolTimeout
@@ -33,6 +34,7 @@ Row = TypeVar("Row")
 Handler = Callable[[Request, Session], Awaitable[Response]]
 URLENCODED = "application/x-www-form-urlencoded"
 LONGEST_DRAFT = LONGEST_LOGIN // 3  # encoded once more, with the login
+ROOM_OF_LOGIN = 10_000
 _log = logging.getLogger("graphium.console")
 
 
@@ -109,12 +111,14 @@ def signed_in(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
             return await _to_login(request)
         if request.method == "POST" and not await has_csrf(request):
             return await _refuse(request, session, NOT_YOURS)
+        draft = session.draft
         try:
             return await handler(request, session)
         except (GraphiumError, psycopg.Error, PoolTimeout) as error:
             what = told(error)
             if what.status >= 500:
                 _log.error("%s", error)
+                session.draft = session.draft or draft  # of a page that took it and was not shown
             return await _refuse(request, session, what)
 
     return endpoint
@@ -152,6 +156,8 @@ async def _to_login(request: Request) -> Response:
     length = request.headers.get("content-length", "")
     is_kept = length.isdecimal() and int(length) <= LONGEST_DRAFT and "transfer-encoding" not in request.headers
     draft = _write_draft(await form_of(request)) if is_kept else ""
+    is_kept = is_kept and len(quote_plus(draft)) < LONGEST_LOGIN - ROOM_OF_LOGIN
+    draft = draft if is_kept else ""
     return await login_page(request, next=back, draft=draft, error=ENDED if is_kept else ENDED_AND_LOST, status=403)
 
 
@@ -243,6 +249,11 @@ def text_of(form: FormData, name: str) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
+def name_of(value: str | None) -> str:
+    """A name as the database keeps it: an address or a form may have its letters taken apart."""
+    return unicodedata.normalize("NFC", (value or "").strip())
+
+
 def prose_of(form: FormData, name: str) -> str:
     """A text of some lines: browsers send each line break as two characters."""
     return text_of(form, name).replace("\r\n", "\n")
@@ -250,7 +261,8 @@ def prose_of(form: FormData, name: str) -> str:
 
 def scopes_of(form: FormData) -> list[str]:
     """Those that a form names, each once."""
-    chosen = [value.strip() for value in form.getlist("scope") if isinstance(value, str) and value.strip()]
+    values = [value.strip().replace("\r\n", "\n") for value in form.getlist("scope") if isinstance(value, str)]
+    chosen = filter(None, values)
     return list(dict.fromkeys(chosen))
 
 
@@ -275,6 +287,10 @@ async def unless_of_filters(
         elif rest.startswith("must be a point in time"):  # the rest is PostgreSQL's
             message = f"{FILTERS[name]}: “{cut(str(since if name == 'since' else until), 100)}” is no time."
         return [], Told(message, hint, error.sqlstate, 422)
+    except psycopg.DataError as error:
+        if not (since or until):
+            raise
+        return [], Told("Since or Before is no time that there is.", "Write a date: 2026-03-01.", error.sqlstate, 422)
 
 
 def whole(value: str | None, least: int, most: int, default: int) -> int:

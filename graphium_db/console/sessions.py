@@ -24,6 +24,8 @@ from graphium_db.aio import AsyncGraphium
 from graphium_db.console.config import Config
 
 if TYPE_CHECKING:
+    from typing_extensions import LiteralString
+
     from graphium_db.embedding import Embedder
 
 IDLE = 60 * 60.0
@@ -62,9 +64,11 @@ class Session:
     used: float = field(default_factory=time.monotonic)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[AsyncGraphium]:
-        """Calls that hold together or not at all."""
+    async def transaction(self, first: LiteralString | None = None) -> AsyncIterator[AsyncGraphium]:
+        """Calls that hold together or not at all. `first`: how the transaction is to be."""
         async with self.pool.connection() as connection, connection.transaction():
+            if first is not None:
+                await connection.execute(first)
             yield AsyncGraphium(connection=connection, tenant=self.tenant, scopes=self.scopes, embedder=self.embedder)
 
     def take_draft(self, request: Request) -> FormData | None:

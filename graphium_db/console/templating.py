@@ -17,8 +17,13 @@ _HERE = Path(__file__).resolve().parent
 STATIC = _HERE / "static"
 
 
-# A page has a link to each family, and so has the next one.
-_quoted = lru_cache(10_000)(quote_plus)
+# A page has a link to each family, and so has the next one. What is longer than a name, anybody put into an address.
+_LONGEST_NAME = 200
+_quoted_name = lru_cache(10_000)(quote_plus)
+
+
+def _quoted(text: str) -> str:
+    return _quoted_name(text) if len(text) <= _LONGEST_NAME else quote_plus(text)
 
 
 def link(path: str, **state: Any) -> str:

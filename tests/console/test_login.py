@@ -22,6 +22,7 @@ from graphium_db.console import Allowed, Config, create_app, guard
 from graphium_db.console.config import read_allowed
 from graphium_db.console.pages import login
 from graphium_db.console.sessions import AT_ONCE, IDLE, PER_NAME, Sessions
+from graphium_db.console.templating import _quoted_name
 from graphium_db.errors import BadArgumentError
 from tests.console.conftest import HEBREW, KEY, Filled, Visitor, config, text_of
 
@@ -187,6 +188,25 @@ def test_what_is_too_long_to_be_kept_is_said_to_be_lost(visit: Visit) -> None:
     page = visitor.post("/ingest/preview", 403, text="word " * 100_000)
     assert "Your session has ended. Nothing was saved. Log in, and send it again." in text_of(page)
     assert "word word" not in page
+
+
+def test_what_is_kept_is_short_enough_to_log_in_with(visit: Visit) -> None:
+    """Encoded twice: an asterisk is one byte from the browser, and five then."""
+    visitor = visit(look_in=False)
+    body = "text=" + "*" * 100_000
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    page = visitor.client.post("/ingest/preview", content=body, headers=headers)
+    assert page.status_code == 403
+    assert 'name="draft"' not in page.text
+    assert "send it again" in text_of(page.text)
+
+
+def test_addresses_of_strangers_are_not_kept(visit: Visit) -> None:
+    client = visit(look_in=False).client
+    before = _quoted_name.cache_info().currsize
+    for n in range(20):
+        client.get(f"/browse?family={n}" + "%00" * 1000, follow_redirects=False)
+    assert _quoted_name.cache_info().currsize - before <= 1
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import html
 import re
+import sys
 from collections.abc import Callable
 
 import pytest
+from psycopg_pool import PoolTimeout
 
 from graphium_db import Graphium
+from graphium_db.aio import AsyncGraphium
 from graphium_db.console.pages.ingest import MOST
 from graphium_db.console.templating import percent
 from tests.client.embedders import WordEmbedder
@@ -70,6 +73,64 @@ def test_filters(visit: Visit, query: str, expected: list[str]) -> None:
     page = visit("hr").get(f"/browse?{query}")
     assert contents(page) == expected
     assert ("No statement passes these filters." in page) == (expected == [])
+
+
+@pytest.mark.parametrize("path", ["/browse", "/search"])
+def test_a_time_that_no_clock_has_is_a_note(visit: Visit, path: str) -> None:
+    page = visit().get(path, status=422, q="feedback", since="2026-01-01T00:00+15:59:60")
+    assert "Since or Before is no time that there is." in text_of(page)
+
+
+def test_letters_that_are_taken_apart_are_the_same_name(visit: Visit, filled: Filled) -> None:
+    visitor = visit()
+    visitor.get("/ingest")
+    place = {"family": "Zoe\u0308", "genus": "g", "specimen": "s"}
+    page = visitor.post("/ingest", **place, line="1", **{"content-1": "Bees hum."})
+    (about,) = set(re.findall(r'href="(/browse\?family=[^"]+specimen=s)"', page))
+    assert contents(visitor.get(html.unescape(about))) == ["Bees hum."]
+    assert contents(visitor.get("/browse", family="Zoe\u0308")) == ["Bees hum."]
+    visitor.get("/graph", family="Zoe\u0308")
+
+
+def test_a_place_that_is_asked_for_comes_before_what_waits(visit: Visit) -> None:
+    visitor = visit()
+    visitor.post("/ingest", 403, csrf="0", family="people", text="Waiting.", mode="lines")
+    page = visitor.get("/ingest", family="plans", genus="year", specimen="Ferry")
+    assert "Waiting." not in page
+    assert 'name="family" value="plans"' in page
+    assert "Waiting." in visitor.get("/ingest")
+
+
+def test_what_waits_outlives_a_page_that_failed(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    visitor = visit()
+    visitor.post("/ingest", 403, csrf="0", text="Waiting.", mode="lines")
+    with monkeypatch.context() as away:
+
+        async def context_tree(_: object) -> None:
+            raise PoolTimeout("no connection")
+
+        away.setattr(AsyncGraphium, "context_tree", context_tree)
+        visitor.get("/ingest", status=503)
+    assert "Waiting.</textarea>" in visitor.get("/ingest")
+
+
+def test_without_a_splitter_what_waits_is_shown_all_the_same(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    visitor = visit()
+    monkeypatch.setitem(sys.modules, "sentencex", None)
+    visitor.post("/ingest", 403, csrf="0", text="One. Two.", mode="text")
+    page = visitor.get("/ingest", status=400)
+    assert "cannot split text" in text_of(page)
+    assert "One. Two.</textarea>" in page
+
+
+def test_a_preview_does_not_wait_for_who_else_writes_there(visit: Visit, filled: Filled) -> None:
+    visitor, other = visit(), filled.db.connect("app")
+    other.execute("begin")
+    other.execute("select graphium.set_caller(tenant => %s, scopes => '{}')", [filled.tenant])
+    other.execute("select graphium.ingest_context('people', 'team', 'Aisha', '[{\"content\": \"Bees hum.\"}]')")
+    place = {"family": "people", "genus": "team", "specimen": "Aisha"}
+    assert previewed(visitor.post("/ingest/preview", **place, text="Bees sleep.")) == ["Bees sleep."]
+    other.execute("rollback")
 
 
 @pytest.mark.parametrize("path", ["/browse", "/search"])
@@ -246,20 +307,23 @@ def test_a_new_wording_that_is_refused_leaves_the_old_one(visit: Visit, filled: 
 
 def test_a_new_wording_that_is_refused_is_not_lost(visit: Visit, filled: Filled) -> None:
     visitor = visit("hr")
-    at = f"/statement/{filled.ids['written']}/reword"
-    visitor.get(at)
-    for content, told in (("Aisha prefers written feedback.", "The wording is the same"), ("a\x00<b>", "U+0000")):
+    at = f"/statement/{filled.ids['raise']}/reword"
+    fields = dict(re.findall(r'type="hidden" name="(family|genus|specimen|scope)" value="([^"]+)"', visitor.get(at)))
+    assert fields == {"family": "people", "genus": "team", "specimen": "Aisha", "scope": "hr"}
+    for content, told in (("The raise is six percent.", "The wording is the same"), ("a\x00<b>", "U+0000")):
         page = visitor.post(at, 400, content=content)
         assert told in text_of(page)
         assert f"{content.replace('<', '&lt;').replace('>', '&gt;')}</textarea>" in page
-    with filled.memory() as memory:
-        memory.forget_context([filled.ids["written"]])
-    page = visitor.post(at, 404, content="Aisha & I\nprefer letters.")
+    with filled.memory("hr") as memory:
+        memory.forget_context([filled.ids["raise"]])
+    page = visitor.post(at, 404, content="Aisha & I\nprefer letters.", **fields)
     assert "There is no such statement" in text_of(page)
     assert 'href="/ingest">Ingest what you wrote' in page
     page = visitor.get("/ingest")
     assert "Aisha &amp; I prefer letters.</textarea>" in page
     assert 'value="lines" checked' in page
+    for field in ('name="family" value="people"', 'name="specimen" value="Aisha"', 'name="scope" value="hr" checked'):
+        assert field in page  # for nobody who did not see the old words
 
 
 def test_what_became_of_a_form_is_told_once_and_by_no_address(visit: Visit, filled: Filled) -> None:
@@ -628,6 +692,39 @@ def test_an_edit_that_would_do_other_than_its_preview_said_is_asked_again(visit:
     assert not filled.contents() & {HEBREW, "Aisha keeps bees."}
     page = visitor.post(path, 409, **edit, seen=seen)  # sent once more
     assert "That is how it is already." in text_of(page)
+
+
+def test_an_edit_is_carried_out_on_what_was_seen_though_as_many_rows_would_change(visit: Visit, filled: Filled) -> None:
+    """A statement gets another audience between the look and the change: somebody else would lose sight of it."""
+    visitor, observer, other = visit("hr"), filled.db.connect(), filled.db.connect("app")
+    path, id = f"/scopes/statement/{filled.ids['raise']}", filled.ids["raise"]
+    with filled.memory("hr", "board") as memory:
+        memory.set_required_scopes("statement", id, ["hr", "board"])
+    seen = seen_in(visitor.post(f"{path}/preview", scope="hr"))
+    blocked = "select exists (select from pg_stat_activity a where %s = any (pg_blocking_pids(a.pid)))"
+    other.execute("begin")
+    other.execute("select graphium.set_caller(tenant => %s, scopes => '{hr,legal}')", [filled.tenant])
+    other.execute("select graphium.set_required_scopes('statement', %s, '{hr,legal}')", [id])
+    with in_thread(lambda: visitor.post(path, 409, scope="hr", seen=seen)) as sent:
+        wait_until(
+            lambda: observer.execute(blocked, [other.info.backend_pid]).fetchone() == (True,), "the edit waits for it"
+        )
+        other.execute("commit")
+    assert "holders of legal alone" in text_of(sent.result())
+    with filled.memory("legal") as memory:
+        (row,) = memory.recall_context(statement_ids=[id])
+        assert row.required_scopes == ("hr", "legal")
+    # nor does the digest of one edit carry out another
+    seen = seen_in(visitor.post(f"{path}/preview", scope=["hr", "a"]))
+    visitor.post(path, 409, scope=["hr", "b"], seen=seen)
+
+
+def test_all_scopes_that_something_has_are_in_its_form(visit: Visit, filled: Filled) -> None:
+    scopes = ["hr", *(f"s{n:02}" for n in range(61))]
+    with filled.memory("hr") as memory:
+        memory.set_required_scopes("statement", filled.ids["raise"], scopes)
+    page = visit("hr").get(f"/scopes/statement/{filled.ids['raise']}")
+    assert sorted(re.findall(r'name="scope" value="(\w+)" checked', page)) == scopes
 
 
 def test_an_edit_that_others_overtake_between_its_look_and_its_change_is_asked_again(

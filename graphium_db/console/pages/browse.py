@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from graphium_db.classification import LAYER_KINDS, MEMORY_TYPES
 from graphium_db.console.cards import cards
-from graphium_db.console.page import goto, is_partial, not_empty, render, signed_in, unless_of_filters, whole
+from graphium_db.console.page import goto, is_partial, name_of, not_empty, render, signed_in, unless_of_filters, whole
 from graphium_db.console.sessions import Session
 from graphium_db.console.taxonomy import Taxon, tree
 from graphium_db.models import ScopeInUse
@@ -45,9 +45,9 @@ class Where:
             return not_empty(list(query.getlist(name)))
 
         return cls(
-            one("family"),
-            one("genus"),
-            one("specimen"),
+            name_of(query.get("family")) or None,
+            name_of(query.get("genus")) or None,
+            name_of(query.get("specimen")) or None,
             many("type"),
             many("layer"),
             many("scope"),

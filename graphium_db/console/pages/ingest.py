@@ -21,6 +21,7 @@ from graphium_db.console.page import (
     bad,
     form_of,
     goto,
+    name_of,
     prose_of,
     render,
     scopes_of,
@@ -55,9 +56,16 @@ Kept = dict[str, tuple[str, str, bool]]
 
 
 async def show(request: Request, session: Session) -> Response:
-    query, draft = request.query_params, session.take_draft(request)
+    query = request.query_params
+    draft = None if query else session.take_draft(request)  # who asks for a place gets that
     if draft is not None:
-        return await _form(request, session, *await asyncio.to_thread(lambda: _as_typed(draft, _lines(draft))))
+        try:
+            typed = await asyncio.to_thread(lambda: _as_typed(draft, _lines(draft)))
+        except GraphiumError as error:
+            return await _form(
+                request, session, _filled(draft), text_of(draft, "kept"), told(error), told(error).status
+            )
+        return await _form(request, session, *typed)
     return await _form(request, session, {name: query.get(name, "") for name in ("family", "genus", "specimen")})
 
 
@@ -85,13 +93,19 @@ async def preview(request: Request, session: Session) -> Response:
 
 
 async def _try(session: Session, filled: dict[str, Any], line: Line) -> None:
-    """What saving would be refused for is told before somebody looks through all lines. Nothing stays of it."""
-    async with session.transaction() as memory:
-        inputs = [item | {"embedding": None} for item in _inputs(filled, [line])]
-        await memory.ingest_context(
-            filled["family"], filled["genus"], filled["specimen"], inputs, filled["scopes"] or None
-        )
-        raise psycopg.Rollback
+    """What saving would be refused for is told before somebody looks through all lines. Nothing stays of it.
+
+    Who else writes there is not waited for long: then only saving tells.
+    """
+    inputs = [item | {"embedding": None} for item in _inputs(filled, [line])]
+    try:
+        async with session.transaction("set local lock_timeout = '500ms'") as memory:
+            await memory.ingest_context(
+                filled["family"], filled["genus"], filled["specimen"], inputs, filled["scopes"] or None
+            )
+            raise psycopg.Rollback
+    except psycopg.errors.LockNotAvailable:
+        pass
 
 
 async def _preview(
@@ -181,8 +195,9 @@ async def _form(
 
 
 def _filled(form: FormData) -> dict[str, Any]:
-    names = ("family", "genus", "specimen", "mode", "source", "occurred_at")
-    return {name: text_of(form, name) for name in names} | {"text": prose_of(form, "text"), "scopes": scopes_of(form)}
+    filled: dict[str, Any] = {name: name_of(text_of(form, name)) for name in ("family", "genus", "specimen")}
+    filled |= {name: text_of(form, name) for name in ("mode", "source", "occurred_at")}
+    return filled | {"text": prose_of(form, "text"), "scopes": scopes_of(form)}
 
 
 def _split(text: str, mode: str) -> list[str]:

@@ -48,15 +48,12 @@ class Edit:
 class Preview:
     rows: list[ScopeEditPreview]
     refusal: Told | None
+    digest: str = ""
+    """Of what is asked for and shown: an edit is carried out when it would still do just that."""
 
     @property
     def total(self) -> int:
         return sum(row.row_count for row in self.rows)
-
-    @property
-    def digest(self) -> str:
-        """Of what is shown: an edit is carried out when it would still do just that."""
-        return hashlib.sha256(repr(self.rows).encode()).hexdigest()
 
     @property
     def losing_everyone(self) -> bool:
@@ -105,16 +102,19 @@ async def apply(request: Request, session: Session) -> Response:
 
 
 async def _carry_out(session: Session, subject: Subject, edit: Edit, seen: str) -> int:
-    """How many rows were changed; none, when that would not be what was seen before."""
+    """How many rows were changed; none, when that would not be what was seen before.
+
+    In one snapshot: what others change between the look and the change ends it.
+    """
     changed = 0
-    async with session.transaction() as memory:
-        would = await _preview(memory, subject, edit)
-        if would.refusal is not None or would.digest != seen:
-            raise psycopg.Rollback
-        changed = await memory.set_required_scopes(subject.kind, subject.id, edit.scopes, edit.cascade)
-        if changed != would.total:  # others came between the two
-            changed = 0
-            raise psycopg.Rollback
+    try:
+        async with session.transaction("set transaction isolation level repeatable read") as memory:
+            would = await _preview(memory, subject, edit)
+            if would.refusal is not None or would.digest != seen:
+                raise psycopg.Rollback
+            changed = await memory.set_required_scopes(subject.kind, subject.id, edit.scopes, edit.cascade)
+    except psycopg.errors.SerializationFailure:
+        return 0
     return changed
 
 
@@ -126,7 +126,8 @@ async def _subject_and_scopes(request: Request, session: Session) -> tuple[Subje
 async def _preview(memory: AsyncGraphium, subject: Subject, edit: Edit) -> Preview:
     try:
         rows = await memory.preview_required_scopes(subject.kind, [subject.id], edit.scopes, edit.cascade)
-        return Preview(rows, None)
+        shown = (subject.kind, subject.id, sorted(edit.scopes), edit.cascade, rows)
+        return Preview(rows, None, hashlib.sha256(repr(shown).encode()).hexdigest())
     except ScopeNotHeldError as error:
         return Preview([], _refusal(error))
     except GraphiumError as error:
@@ -175,7 +176,8 @@ async def _page(
     caller = await session.memory.caller()
     held = set(caller.scopes or ())
     counts = {row.scope: row.families + row.specimens + row.statements for row in in_use}
-    offered = list(dict.fromkeys([*subject.scopes, *edit.scopes, *sorted(held), *counts]))[:60]
+    own = list(dict.fromkeys([*subject.scopes, *edit.scopes]))  # all of them, or the form would take some away
+    offered = list(dict.fromkeys([*own, *sorted(held), *counts]))[: max(60, len(own))]
     return await render(
         request,
         "scopes.html",

@@ -72,11 +72,15 @@ async def _wording(request: Request, session: Session, found: Card, words: str, 
 
 
 async def reword(request: Request, session: Session) -> Response:
-    words = prose_of(await form_of(request), "content")
+    form = await form_of(request)
+    words = prose_of(form, "content")
     try:
         found = await _card(request, session)
     except NotFoundError as error:  # forgotten meanwhile: not what was typed
-        session.draft = ("/ingest", FormData({"text": " ".join(words.split("\n")), "mode": "lines"}))
+        place = [
+            (name, value) for name, value in form.multi_items() if name in ("family", "genus", "specimen", "scope")
+        ]
+        session.draft = ("/ingest", FormData([*place, ("text", " ".join(words.split("\n"))), ("mode", "lines")]))
         return await tell(request, session, told(error), back="/ingest")
     try:
         if not words or words == found.statement.content:
