@@ -719,6 +719,15 @@ def test_an_edit_is_carried_out_on_what_was_seen_though_as_many_rows_would_chang
     visitor.post(path, 409, scope=["hr", "b"], seen=seen)
 
 
+def test_a_scope_over_two_lines_stays_itself_in_a_form(visit: Visit, filled: Filled) -> None:
+    """Browsers send each line break as two characters."""
+    with filled.memory("hr") as memory:
+        memory.set_required_scopes("statement", filled.ids["raise"], ["hr", "board\nroom"])
+    visitor, path = visit("hr"), f"/scopes/statement/{filled.ids['raise']}"
+    visitor.get(path)
+    assert "That is how it is already." in visitor.post(f"{path}/preview", scope=["hr", "board\r\nroom"])
+
+
 def test_all_scopes_that_something_has_are_in_its_form(visit: Visit, filled: Filled) -> None:
     scopes = ["hr", *(f"s{n:02}" for n in range(61))]
     with filled.memory("hr") as memory:
