@@ -261,6 +261,15 @@ def test_an_edit_of_words_is_explained_where_one_looks_for_it(browser: Browser, 
     browser.until(lambda: browser.one("textarea").get_property("value") == "Aisha prefers written feedback.")
 
 
+def test_what_became_of_a_form_has_the_focus(browser: Browser, filled: Filled) -> None:
+    browser.go(f"/statement/{filled.ids['long']}").one(".menu summary").click()
+    browser.one(".labels select[name='layer'] option[value='preloaded']").click()
+    browser.one(".labels button").click()
+    browser.until(lambda: browser.all(".notice.good"))
+    browser.until(lambda: browser.run("return document.activeElement.getAttribute('role')") == "status")
+    assert "It has the labels that you chose." in browser.driver.switch_to.active_element.text
+
+
 def test_ingest_preview_pill_and_forgetting(browser: Browser, filled: Filled) -> None:
     browser.go("/ingest?family=people&genus=team&specimen=Aisha").one("textarea").send_keys(
         "Aisha prefers written feedback. Aisha keeps bees."
