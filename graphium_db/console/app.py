@@ -63,7 +63,8 @@ def _embedder() -> Embedder | None:
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     session: Any = await sessions(request).find(request)
-    what = Told("There is no such page." if error.status_code == 404 else error.detail, status=error.status_code)
+    message = {404: "There is no such page.", 405: "This address takes no such request."}.get(error.status_code)
+    what = Told(message or error.detail, status=error.status_code)
     response = await tell(request, session, what)
     response.headers.update(error.headers or {})
     return response

@@ -137,7 +137,7 @@ async def to_form(request: Request, _session: Session) -> Response:
 async def _refuse(request: Request, session: Session, what: Told) -> Response:
     """An error; what was typed into the form that is refused waits in the session for the form's page."""
     back = None
-    if request.method == "POST" and not is_partial(request):
+    if request.method == "POST" and not is_partial(request) and what.status != 404:  # then its page is gone too
         back = form_page(request.url.path)
         session.draft = (back, await form_of(request))
     return await tell(request, session, what, back)

@@ -253,6 +253,16 @@ def test_forgetting_asks_first_and_says_what_goes(visit: Visit, filled: Filled) 
     assert "There is no such statement" in visitor.post(f"/statement/{id}/forget", status=404)
 
 
+def test_from_what_was_forgotten_one_gets_to_a_place_that_one_sees(visit: Visit, filled: Filled) -> None:
+    with filled.memory("legal") as memory:
+        (family,) = {row.family_id for row in memory.context_tree() if row.family == "people"}
+        memory.set_required_scopes("family", family, ["legal"])
+    visitor = visit("hr")
+    visitor.get(f"/statement/{filled.ids['hebrew']}/forget")
+    page = visitor.post(f"/statement/{filled.ids['hebrew']}/forget")
+    assert 'href="/browse">Back to <bdi>Context</bdi>' in page  # its family is hidden, and with it Aisha's page
+
+
 def test_another_wording_replaces_the_statement_in_its_place(visit: Visit, filled: Filled) -> None:
     visitor = visit("hr")
     with filled.memory("hr") as memory:
@@ -324,6 +334,45 @@ def test_a_new_wording_that_is_refused_is_not_lost(visit: Visit, filled: Filled)
     assert 'value="lines" checked' in page
     for field in ('name="family" value="people"', 'name="specimen" value="Aisha"', 'name="scope" value="hr" checked'):
         assert field in page  # for nobody who did not see the old words
+
+
+def test_a_form_of_what_is_gone_leads_nowhere(visit: Visit, filled: Filled) -> None:
+    visitor, id = visit("hr"), filled.ids["written"]
+    visitor.get(f"/statement/{id}")
+    with filled.memory() as memory:
+        memory.forget_context([id])
+    for path, fields in (
+        (f"/statement/{id}/labels", {"type": "advice"}),
+        (f"/statement/{id}/forget", {}),
+        (f"/scopes/statement/{id}/preview", {"scope": "hr"}),
+        (f"/scopes/statement/{id}", {"scope": "hr"}),
+    ):
+        page = visitor.post(path, 404, **fields)
+        assert "hidden from you" in text_of(page), path
+        assert re.findall(r'<a class="button[^"]*" href="([^"]+)"', page) == ["/browse"], path
+
+
+def test_a_new_wording_of_what_is_gone_is_kept_when_its_form_was_not_of_the_session(
+    visit: Visit, filled: Filled
+) -> None:
+    visitor, at = visit("hr"), f"/statement/{filled.ids['written']}/reword"
+    with filled.memory() as memory:
+        memory.forget_context([filled.ids["written"]])
+    typed = {"content": "Aisha & I\nprefer letters.", "family": "people"}
+    assert f'href="{at}">Back to the form' in visitor.post(at, 403, csrf="0", **typed)
+    page = visitor.get(at, status=404)
+    assert "There is no such statement" in text_of(page)
+    assert 'href="/ingest">Ingest what you wrote' in page
+    page = visitor.get("/ingest")
+    assert "Aisha &amp; I prefer letters.</textarea>" in page
+    assert 'name="family" value="people"' in page
+    assert "Ingest what you wrote" not in visitor.get(at, status=404)
+
+
+def test_an_address_that_takes_no_such_request_is_told_in_words(visit: Visit) -> None:
+    visitor = visit()
+    assert "This address takes no such request." in text_of(visitor.get("/logout", status=405))
+    assert visitor.client.get("/logout").headers["allow"] == "POST"
 
 
 def test_what_became_of_a_form_is_told_once_and_by_no_address(visit: Visit, filled: Filled) -> None:

@@ -61,9 +61,22 @@ async def forget(request: Request, session: Session) -> Response:
 
 
 async def ask_for_words(request: Request, session: Session) -> Response:
-    found, draft = await _card(request, session), session.take_draft(request)
+    try:
+        found = await _card(request, session)
+    except NotFoundError as error:
+        return await _gone(request, session, session.take_draft(request), error)
+    draft = session.take_draft(request)
     words = found.statement.content if draft is None else prose_of(draft, "content")
     return await _wording(request, session, found, words)
+
+
+async def _gone(request: Request, session: Session, form: FormData | None, error: NotFoundError) -> Response:
+    """The statement was forgotten meanwhile: what was typed is not, and waits in the form of ingest."""
+    if form is not None:
+        line = " ".join(prose_of(form, "content").split("\n"))
+        place = [item for item in form.multi_items() if item[0] in ("family", "genus", "specimen", "scope")]
+        session.draft = ("/ingest", FormData([*place, ("text", line), ("mode", "lines")]))
+    return await tell(request, session, told(error), back="/ingest" if form is not None else None)
 
 
 async def _wording(request: Request, session: Session, found: Card, words: str, error: Told | None = None) -> Response:
@@ -76,12 +89,8 @@ async def reword(request: Request, session: Session) -> Response:
     words = prose_of(form, "content")
     try:
         found = await _card(request, session)
-    except NotFoundError as error:  # forgotten meanwhile: not what was typed
-        place = [
-            (name, value) for name, value in form.multi_items() if name in ("family", "genus", "specimen", "scope")
-        ]
-        session.draft = ("/ingest", FormData([*place, ("text", " ".join(words.split("\n"))), ("mode", "lines")]))
-        return await tell(request, session, told(error), back="/ingest")
+    except NotFoundError as error:
+        return await _gone(request, session, form, error)
     try:
         if not words or words == found.statement.content:
             raise bad("The wording is the same, or empty.", "Write the sentence as it should be remembered.")
