@@ -56,8 +56,6 @@ declare
   v_graph name := graphium_private._graph_name(p_tenant_id);
   v_seal constant text := 'Graph of a Graphium tenant, guarded as of 2';
   v_is_new boolean := obj_description(v_graph::text::regnamespace, 'pg_namespace') is null;
-  v_tables name[];
-  v_list text;
   v_table name;
 begin
   if obj_description(v_graph::text::regnamespace, 'pg_namespace') = v_seal then
@@ -65,16 +63,15 @@ begin
   end if;
   execute format('grant usage on schema %1$I to graphium_cypher, graphium_keeper', v_graph);
   -- By AGE's own list: "all tables in schema", as any search of pg_class by schema, reads the tables of all tenants.
-  v_tables := array(
+  for v_table in
     select c.relname
       from ag_catalog.ag_label l
       join pg_class c on c.oid = l.relation
      where l.graph = (select g.graphid from ag_catalog.ag_graph g where g.name = v_graph)
-     order by l.id);
-  v_list := (select string_agg(format('%I.%I', v_graph, t.name), ', ') from unnest(v_tables) as t(name));
-  execute format('grant select, insert, delete, truncate on %s to graphium_keeper', v_list);
-  execute format('grant select on %s to graphium_cypher', v_list);
-  foreach v_table in array v_tables loop
+     order by l.id
+  loop
+    execute format('grant select, insert, delete, truncate on %I.%I to graphium_keeper', v_graph, v_table);
+    execute format('grant select on %I.%I to graphium_cypher', v_graph, v_table);
     execute format('alter table %I.%I enable row level security, force row level security', v_graph, v_table);
     if not v_is_new then
       execute format('drop policy if exists tenant_and_scope_isolation on %I.%I', v_graph, v_table);

@@ -122,6 +122,12 @@ class Browser:
 
     def accessibility(self) -> list[str]:
         """What axe-core finds on the page, of what is serious or critical."""
+        # What fades in is paler on the way.
+        self.until(
+            lambda: self.run(
+                "return !document.querySelector('[aria-busy=true]') && document.getAnimations().length === 0"
+            )
+        )
         # As a part of the browser and not of the page, whose policy lets nothing in.
         self.driver.execute_cdp_cmd("Runtime.evaluate", {"expression": AXE})
         found = self.driver.execute_cdp_cmd(
