@@ -134,7 +134,7 @@ BY_SQLSTATE: dict[str, type[GraphiumError]] = {
 }
 
 
-_NO_TIME = ("22007", "22008", "22023")  # no date or time; out of range; an unknown time zone
+_NO_TIME = ("22007", "22008", "22009", "22023")  # no date or time; out of range; its zone, too; an unknown time zone
 _MOMENTS = ("since", "until", "now")
 _NAMED_HERE = "Pass tenant= (and scopes=), or connect as a login role that graphium.add_principal() bound to a tenant."
 

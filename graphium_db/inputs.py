@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,15 @@ from graphium_db.models import StatementInput
 
 if TYPE_CHECKING:
     from graphium_db.embedding import Embedding
+
+
+_BLANK = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+"""What the database trims from names."""
+
+
+def clean_name(name: str) -> str:
+    """A name, or a scope, as the database keeps it."""
+    return unicodedata.normalize("NFC", name.strip(_BLANK))
 
 
 def statement_inputs(

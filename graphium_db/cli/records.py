@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -43,8 +42,6 @@ LANES = 2
 PAGE = 1000
 _TAXA = ("family", "genus", "specimen")
 _TAXON_SCOPES = ("family_scopes", "specimen_scopes")
-_BLANK = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-"""What the database trims from names."""
 TOLD = 5
 
 
@@ -418,7 +415,7 @@ def _named(record: Record, defaults: Mapping[str, str | None]) -> Iterator[str]:
         value = record.fields.get(name)
         value = defaults.get(name) if value is None else value
         if isinstance(value, str):
-            record.fields[name] = _clean(value)
+            record.fields[name] = inputs.clean_name(value)
             yield record.fields[name]
 
 
@@ -429,13 +426,9 @@ def _scopes(record: Record, name: str) -> list[str] | None:
     return cast("list[str] | None", value)
 
 
-def _clean(name: str) -> str:
-    return unicodedata.normalize("NFC", name.strip(_BLANK))
-
-
 def _audience(scopes: Iterable[str]) -> frozenset[str]:
     """Who it is, as a set; `public` is everybody."""
-    clean = frozenset(map(_clean, scopes))
+    clean = frozenset(map(inputs.clean_name, scopes))
     return frozenset() if "public" in clean else clean
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import unicodedata
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 from urllib.parse import parse_qsl, quote_plus, urlencode
@@ -153,12 +152,21 @@ async def _to_login(request: Request) -> Response:
     if request.method == "GET":
         return RedirectResponse(login, 303)
     # Its token is of a session that is gone. That it came from a page of ours the guard has seen.
+    draft = await _draft_of(request)
+    error = ENDED if draft is not None else ENDED_AND_LOST
+    return await login_page(request, next=back, draft=draft or "", error=error, status=403)
+
+
+async def _draft_of(request: Request) -> str | None:
+    """What a form has, for the login page; None where it is too long for that."""
     length = request.headers.get("content-length", "")
-    is_kept = length.isdecimal() and int(length) <= LONGEST_DRAFT and "transfer-encoding" not in request.headers
-    draft = _write_draft(await form_of(request)) if is_kept else ""
-    is_kept = is_kept and len(quote_plus(draft)) < LONGEST_LOGIN - ROOM_OF_LOGIN
-    draft = draft if is_kept else ""
-    return await login_page(request, next=back, draft=draft, error=ENDED if is_kept else ENDED_AND_LOST, status=403)
+    if not length.isdecimal() or int(length) > LONGEST_DRAFT or "transfer-encoding" in request.headers:
+        return None
+    form = await form_of(request)
+    draft = urlencode(
+        [(name, value) for name, value in form.multi_items() if isinstance(value, str) and name != "csrf"]
+    )
+    return draft if len(quote_plus(draft)) < LONGEST_LOGIN - ROOM_OF_LOGIN else None
 
 
 async def login_page(
@@ -189,10 +197,6 @@ async def login_page(
         chosen=chosen or sessions(request).chosen(request),
         error=error,
     )
-
-
-def _write_draft(form: FormData) -> str:
-    return urlencode([(name, value) for name, value in form.multi_items() if isinstance(value, str) and name != "csrf"])
 
 
 def read_draft(draft: str) -> FormData:
@@ -249,11 +253,6 @@ def text_of(form: FormData, name: str) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def name_of(value: str | None) -> str:
-    """A name as the database keeps it: an address or a form may have its letters taken apart."""
-    return unicodedata.normalize("NFC", (value or "").strip())
-
-
 def prose_of(form: FormData, name: str) -> str:
     """A text of some lines: browsers send each line break as two characters."""
     return text_of(form, name).replace("\r\n", "\n")
@@ -278,19 +277,16 @@ async def unless_of_filters(
         return await listed, None
     except BadArgumentError as error:
         name, _, rest = error.message.partition(" ")
-        if name.rstrip(":") not in FILTERS:
+        label = FILTERS.get(name.rstrip(":"))
+        if label is None:
             raise
-        message, hint = f"{FILTERS[name.rstrip(':')]}: {rest}.", error.hint
+        message, hint = f"{label}: {rest}.", error.hint
         if rest == "must be before until":
             message = f"No time is since {since} and before {until}."
             hint = "Choose an earlier Since or a later Before; what happened on the day of Before is left out."
         elif rest.startswith("must be a point in time"):  # the rest is PostgreSQL's
-            message = f"{FILTERS[name]}: “{cut(str(since if name == 'since' else until), 100)}” is no time."
+            message = f"{label}: “{cut(str(since if name == 'since' else until), 100)}” is no time."
         return [], Told(message, hint, error.sqlstate, 422)
-    except psycopg.DataError as error:
-        if not (since or until):
-            raise
-        return [], Told("Since or Before is no time that there is.", "Write a date: 2026-03-01.", error.sqlstate, 422)
 
 
 def whole(value: str | None, least: int, most: int, default: int) -> int:

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 from itsdangerous import BadSignature, URLSafeSerializer
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from graphium_db.embedding import Embedder
 
+T = TypeVar("T")
 IDLE = 60 * 60.0
 LONGEST = 12 * 60 * 60.0
 # At most MOST * CONNECTIONS of the database are held, and by one principal PER_NAME * CONNECTIONS.
@@ -73,20 +74,23 @@ class Session:
 
     def take_draft(self, request: Request) -> FormData | None:
         """What was typed into that page's form and refused, or sent when an earlier session had ended; once."""
-        if self.draft is None or self.draft[0] != request.url.path or request.method != "GET":
-            return None
-        (_, form), self.draft = self.draft, None
-        return form
+        waits, self.draft = _taken(self.draft, request)
+        return waits
 
     def take_said(self, request: Request) -> str | None:
         """What became of a form that led to this page; once, and not from the address, where anybody could put it."""
-        if self.said is None or self.said[0] != request.url.path or request.method != "GET":
-            return None
-        (_, said), self.said = self.said, None
-        return said
+        waits, self.said = _taken(self.said, request)
+        return waits
 
     async def close(self) -> None:
         await self.pool.close()
+
+
+def _taken(waits: tuple[str, T] | None, request: Request) -> tuple[T | None, tuple[str, T] | None]:
+    """What waits for the page of a request, and what then is left to wait. A HEAD shows nothing, so takes nothing."""
+    if waits is None or waits[0] != request.url.path or request.method != "GET":
+        return None, waits
+    return waits[1], None
 
 
 async def open_session(

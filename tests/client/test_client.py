@@ -397,6 +397,7 @@ def test_errors_that_no_function_of_the_client_meets(db: Database, sqlstate: str
         ({"since": "soon"}, "since"),
         ({"since": "2026-03-01", "until": "2026-13-01"}, "until"),
         ({"until": "2026-03-01 12:00 Mars/Olympus"}, "until"),
+        ({"since": "2026-03-01", "until": "2026-03-01 12:00+15:59:60"}, "until"),
     ],
 )
 def test_text_that_is_no_time_is_refused_by_name(memory: Graphium, arguments: dict[str, str], name: str) -> None:

@@ -34,6 +34,17 @@ def wait_until_blocked(observer: Connection, waiter: Connection, by: Connection 
     wait_until(blocked, f"backend {waiter.info.backend_pid} waits for a lock")
 
 
+def wait_until_it_blocks(observer: Connection, holder: Connection) -> None:
+    """Return once somebody, whoever it is, waits for a lock that `holder` has."""
+    waits = "select exists (select from pg_stat_activity a where %s = any (pg_blocking_pids(a.pid)))"
+
+    def blocks() -> bool:
+        row = observer.execute(waits, [holder.info.backend_pid]).fetchone()
+        return row == (True,)
+
+    wait_until(blocks, f"somebody waits for backend {holder.info.backend_pid}")
+
+
 @contextmanager
 def in_thread(work: Callable[[], T]) -> Iterator[Future[T]]:
     """Run `work` in a thread; its result, or what it raised, is in the future."""

@@ -12,9 +12,10 @@ from starlette.routing import Route
 
 from graphium_db.classification import LAYER_KINDS, MEMORY_TYPES
 from graphium_db.console.cards import cards
-from graphium_db.console.page import goto, is_partial, name_of, not_empty, render, signed_in, unless_of_filters, whole
+from graphium_db.console.page import goto, is_partial, not_empty, render, signed_in, unless_of_filters, whole
 from graphium_db.console.sessions import Session
 from graphium_db.console.taxonomy import Taxon, tree
+from graphium_db.inputs import clean_name
 from graphium_db.models import ScopeInUse
 
 PAGE, MOST = 30, 990
@@ -45,9 +46,9 @@ class Where:
             return not_empty(list(query.getlist(name)))
 
         return cls(
-            name_of(query.get("family")) or None,
-            name_of(query.get("genus")) or None,
-            name_of(query.get("specimen")) or None,
+            clean_name(query.get("family", "")) or None,
+            clean_name(query.get("genus", "")) or None,
+            clean_name(query.get("specimen", "")) or None,
             many("type"),
             many("layer"),
             many("scope"),

@@ -9,14 +9,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from graphium_db.console.cards import KINDS
-from graphium_db.console.page import name_of, not_empty, render, signed_in
+from graphium_db.console.page import not_empty, render, signed_in
 from graphium_db.console.picture import draw
 from graphium_db.console.sessions import Session
 from graphium_db.console.taxonomy import tree
+from graphium_db.inputs import clean_name
 
 
 async def graph(request: Request, session: Session) -> Response:
-    families = not_empty([name_of(name) for name in request.query_params.getlist("family")])
+    families = not_empty([clean_name(name) for name in request.query_params.getlist("family")])
     rows, edges = await asyncio.gather(session.memory.context_tree(), session.memory.list_symbioses())
     root = tree(rows)
     picture = draw(root, edges, families)

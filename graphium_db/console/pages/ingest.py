@@ -21,7 +21,6 @@ from graphium_db.console.page import (
     bad,
     form_of,
     goto,
-    name_of,
     prose_of,
     render,
     scopes_of,
@@ -32,6 +31,7 @@ from graphium_db.console.page import (
 )
 from graphium_db.console.sessions import Session
 from graphium_db.errors import GraphiumError, MissingExtraError
+from graphium_db.inputs import clean_name
 from graphium_db.models import StatementInput
 from graphium_db.splitting import split_sentences
 
@@ -62,9 +62,7 @@ async def show(request: Request, session: Session) -> Response:
         try:
             typed = await asyncio.to_thread(lambda: _as_typed(draft, _lines(draft)))
         except GraphiumError as error:
-            return await _form(
-                request, session, _filled(draft), text_of(draft, "kept"), told(error), told(error).status
-            )
+            return await _form(request, session, _filled(draft), text_of(draft, "kept"), told(error))
         return await _form(request, session, *typed)
     return await _form(request, session, {name: query.get(name, "") for name in ("family", "genus", "specimen")})
 
@@ -88,7 +86,7 @@ async def preview(request: Request, session: Session) -> Response:
             )
         await _try(session, filled, lines[0])
     except GraphiumError as error:
-        return await _form(request, session, filled, text_of(form, "kept"), told(error), told(error).status)
+        return await _form(request, session, filled, text_of(form, "kept"), told(error))
     return await _preview(request, session, filled, lines)
 
 
@@ -132,7 +130,7 @@ async def save(request: Request, session: Session) -> Response:
         return await _form(request, session, *await asyncio.to_thread(_as_typed, form, lines))
     if len(lines) > MOST:
         error = Told(f"These are more than {MOST} lines.", "Save them in parts, or use graphium ingest.")
-        return await _form(request, session, *await asyncio.to_thread(_as_typed, form, lines), error, error.status)
+        return await _form(request, session, *await asyncio.to_thread(_as_typed, form, lines), error)
     if text_of(form, "again") or text_of(form, "join"):
         return await _preview(request, session, filled, lines)
     inputs = _inputs(filled, [line for line in lines if line.is_chosen])
@@ -147,9 +145,7 @@ async def save(request: Request, session: Session) -> Response:
             filled["family"], filled["genus"], filled["specimen"], inputs, filled["scopes"] or None
         )
     except GraphiumError as refusal:
-        return await _form(
-            request, session, *await asyncio.to_thread(_as_typed, form, lines), told(refusal), told(refusal).status
-        )
+        return await _form(request, session, *await asyncio.to_thread(_as_typed, form, lines), told(refusal))
     session.saved = {
         "filled": filled,
         "results": list(zip(inputs, rows, strict=True)),
@@ -173,7 +169,6 @@ async def _form(
     filled: dict[str, Any],
     kept: str = "",
     error: Told | None = None,
-    status: int = 200,
 ) -> Response:
     rows, scopes, caller = await asyncio.gather(
         session.memory.context_tree(), session.memory.scopes_in_use(), session.memory.caller()
@@ -183,7 +178,7 @@ async def _form(
         request,
         "ingest.html",
         session,
-        status=status,
+        status=error.status if error else 200,
         filled=empty | {"scopes": []} | filled,
         kept=kept,
         error=error,
@@ -195,7 +190,7 @@ async def _form(
 
 
 def _filled(form: FormData) -> dict[str, Any]:
-    filled: dict[str, Any] = {name: name_of(text_of(form, name)) for name in ("family", "genus", "specimen")}
+    filled: dict[str, Any] = {name: clean_name(text_of(form, name)) for name in ("family", "genus", "specimen")}
     filled |= {name: text_of(form, name) for name in ("mode", "source", "occurred_at")}
     return filled | {"text": prose_of(form, "text"), "scopes": scopes_of(form)}
 

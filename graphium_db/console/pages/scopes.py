@@ -84,7 +84,7 @@ async def preview(request: Request, session: Session) -> Response:
 
 async def apply(request: Request, session: Session) -> Response:
     form = await form_of(request)
-    edit, (subject, in_use) = _edit(form), await _subject_and_scopes(request, session)
+    edit, subject = _edit(form), await _subject(request, session)
     changed = await _carry_out(session, subject, edit, text_of(form, "seen"))
     if changed:
         return await render(
@@ -96,9 +96,9 @@ async def apply(request: Request, session: Session) -> Response:
             changed=changed,
             is_open=is_open(edit.scopes),
         )
+    subject, in_use = await _subject_and_scopes(request, session)  # as it is by now
     now = await _preview(session.memory, subject, edit)
-    status = now.refusal.status if now.refusal else 409
-    return await _page(request, session, subject, in_use, edit, now, status=status, is_other=True)
+    return await _page(request, session, subject, in_use, edit, now, is_other=True)
 
 
 async def _carry_out(session: Session, subject: Subject, edit: Edit, seen: str) -> int:
@@ -170,7 +170,6 @@ async def _page(
     in_use: list[ScopeInUse],
     edit: Edit,
     preview: Preview | None,
-    status: int = 200,
     is_other: bool = False,
 ) -> Response:
     caller = await session.memory.caller()
@@ -182,7 +181,7 @@ async def _page(
         request,
         "scopes.html",
         session,
-        status=status,
+        status=200 if not is_other else preview.refusal.status if preview and preview.refusal else 409,
         subject=subject,
         edit=edit,
         preview=preview,
