@@ -46,11 +46,9 @@ async def search(request: Request, session: Session) -> Response:
         "since": since,
         "until": until,
     }
-    hits: list[SearchHit] = []
-    error = None
-    if text:
-        hits, error = await unless_of_filters(_search(session, text, str(mode), count, filters), since, until)
-    made, tree = await asyncio.gather(cards(session.memory, hits), session.memory.context_tree())
+    found = _search(session, text, str(mode), count, filters) if text else _nothing()
+    (hits, error), tree = await asyncio.gather(unless_of_filters(found, since, until), session.memory.context_tree())
+    made = await cards(session.memory, hits)
     by_id = {hit.statement_id: hit for hit in hits}
     return await render(
         request,
@@ -71,6 +69,10 @@ async def search(request: Request, session: Session) -> Response:
         asked=_asked(text),
         words_only=session.embedder is None,
     )
+
+
+async def _nothing() -> list[SearchHit]:
+    return []
 
 
 async def _search(session: Session, text: str, mode: str, count: int, filters: dict[str, Any]) -> list[SearchHit]:
