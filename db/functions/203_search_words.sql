@@ -111,11 +111,12 @@ comment on function graphium_private._weigh_words(uuid, bigint[], bigint[], int)
   'The words that a search by words goes by, the rarest first: their keys, in how many visible statements they are, what one weighs, and the most that those after it can add.';
 revoke all on function graphium_private._weigh_words(uuid, bigint[], bigint[], int) from public;
 
--- For words that are too common to be read whole: of each the newest p_most postings that an audience has, back to where the first of these
--- lists ends; and p_known, which are scored wherever they are (and alone, where they are all that the filter admits). What a word weighs
+-- For words that are too common to be read whole: of each the newest p_most postings that an audience has, from p_upto back to where the first of
+-- these lists ends; and p_known, which are scored wherever they are (and alone, where they are all that the filter admits). What a word weighs
 -- is known of rare ones (p_frequencies, of the first of p_words, and p_per_word), and of the others put as how often it is among the newest.
+drop function if exists graphium_private._match_newest(uuid, bigint[], double precision[], double precision, uuid[], boolean, bigint[], text, int, int); -- from the newest of all
 create or replace function graphium_private._match_newest(p_tenant_id uuid, p_words bigint[], p_frequencies double precision[], p_per_word double precision,
-    p_known uuid[], p_are_all boolean, p_audiences bigint[], p_filter text, p_most int, p_count int)
+    p_known uuid[], p_are_all boolean, p_upto uuid, p_audiences bigint[], p_filter text, p_most int, p_count int)
   returns table (statement_id uuid, score real)
   language plpgsql stable parallel unsafe security invoker
   set work_mem = '32MB' set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -133,7 +134,7 @@ begin
         from unnest($1) as w(word), unnest($4) as a(key),
              lateral (select p.statement_id, p.occurrences, p.length, row_number() over (order by p.statement_id desc) as n
                         from graphium_private.postings p
-                       where p.tenant_id = %1$L::uuid and p.audience_key = a.key and p.word_key = w.word
+                       where p.tenant_id = %1$L::uuid and p.audience_key = a.key and p.word_key = w.word and p.statement_id <= $11
                        order by p.statement_id desc limit $5) as p
     ), ended as materialized (
       select n.statement_id as at from newest n where n.n = $5 order by n.statement_id desc limit 1
@@ -171,33 +172,31 @@ begin
      limit $6 $query$,
     p_tenant_id,
     case when p_filter <> '' and not p_are_all then format('join graphium.kg_statements r on r.tenant_id = %L::uuid and r.id = s.statement_id %s', p_tenant_id, p_filter) end)
-    using p_words, p_frequencies, p_known, p_audiences, p_most, p_count, v_k1, v_b, p_are_all, p_per_word;
+    using p_words, p_frequencies, p_known, p_audiences, p_most, p_count, v_k1, v_b, p_are_all, p_per_word, p_upto;
 end
 $match_newest$;
-comment on function graphium_private._match_newest(uuid, bigint[], double precision[], double precision, uuid[], boolean, bigint[], text, int, int) is
+comment on function graphium_private._match_newest(uuid, bigint[], double precision[], double precision, uuid[], boolean, uuid, bigint[], text, int, int) is
   'The newest visible statements that have common words, and those that are known, by their BM25 score, the best first.';
-revoke all on function graphium_private._match_newest(uuid, bigint[], double precision[], double precision, uuid[], boolean, bigint[], text, int, int) from public;
+revoke all on function graphium_private._match_newest(uuid, bigint[], double precision[], double precision, uuid[], boolean, uuid, bigint[], text, int, int) from public;
 
 -- The best p_count by words that are weighed. Scores end as single precision: what is left of the order of a sum does not decide between equals.
 -- Most postings are of common words, which add little to a score. So words are scored the rarest first, some at a time (bm25_step), and
 -- each time the score that p_count statements have reached is compared with the most that the words to come can add. Who cannot
 -- reach it any more goes; once no other statement can, words are scored for those who are left alone, at last by looking these up.
 -- (The most is taken a millionth larger, more than sums and their rounding lose: the answer is that of scoring everything.)
+drop function if exists graphium_private._score_words(uuid, bigint[], double precision[], double precision[], double precision[], double precision, bigint[], text, int); -- it looked filters up for all
 create or replace function graphium_private._score_words(p_tenant_id uuid, p_words bigint[], p_frequencies double precision[], p_weights double precision[], p_rest double precision[],
-    p_per_word double precision, p_audiences bigint[], p_filter text, p_count int)
+    p_per_word double precision, p_audiences bigint[], p_count int)
   returns table (statement_id uuid, score real)
   language plpgsql stable parallel unsafe security invoker
   set work_mem = '32MB' set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $score_words$
--- @plpgsql_check_options: security_warnings = off
--- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)
 -- Keys are parameters: an error's QUERY shows the client what stands in the text.
 declare
   c_margin constant double precision := 1.000001;
   v_k1 constant double precision := graphium_private._setting('bm25_k1');
   v_b constant double precision := graphium_private._setting('bm25_b');
   v_step constant double precision := graphium_private._setting('bm25_step');
-  v_filter constant text := case when p_filter <> '' then format('join graphium.kg_statements r on r.tenant_id = %L::uuid and r.id = p.statement_id %s', p_tenant_id, p_filter) end;
   v_ids uuid[] := '{}';
   v_scores double precision[] := '{}';
   v_least double precision; -- what p_count statements have reached
@@ -210,7 +209,7 @@ begin
   while v_scored < cardinality(p_words) loop
     v_upto := v_scored + 1;
     if not v_is_closed then
-      v_join := v_filter;
+      v_join := '';
       v_postings := p_frequencies[v_upto];
       while v_upto < cardinality(p_words) and v_postings + p_frequencies[v_upto + 1] <= greatest(v_step, 2 * cardinality(v_ids)) loop
         v_upto := v_upto + 1;
@@ -247,25 +246,56 @@ begin
     select s.id, s.score::real from unnest(v_ids, v_scores) as s(id, score) order by s.score::real desc, s.id limit p_count;
 end
 $score_words$;
-comment on function graphium_private._score_words(uuid, bigint[], double precision[], double precision[], double precision[], double precision, bigint[], text, int) is
+comment on function graphium_private._score_words(uuid, bigint[], double precision[], double precision[], double precision[], double precision, bigint[], int) is
   'The visible statements that weighed words say most of, with their BM25 score, the best first.';
-revoke all on function graphium_private._score_words(uuid, bigint[], double precision[], double precision[], double precision[], double precision, bigint[], text, int) from public;
+revoke all on function graphium_private._score_words(uuid, bigint[], double precision[], double precision[], double precision[], double precision, bigint[], int) from public;
+
+-- The same with a filter, which is looked up after statements are scored, the best first, until there are enough.
+create or replace function graphium_private._score_admitted(p_tenant_id uuid, p_words bigint[], p_weights double precision[], p_per_word double precision, p_audiences bigint[],
+    p_filter text, p_count int)
+  returns table (statement_id uuid, score real)
+  language plpgsql stable parallel unsafe security invoker
+  set work_mem = '32MB' set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $score_admitted$
+-- @plpgsql_check_options: security_warnings = off
+-- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)
+declare
+  v_k1 constant double precision := graphium_private._setting('bm25_k1');
+  v_b constant double precision := graphium_private._setting('bm25_b');
+begin
+  return query execute format($query$
+    select s.statement_id, s.score
+      from (select f.statement_id, f.score
+              from (select p.statement_id, sum(w.weight * p.occurrences / (p.occurrences + $3 + $4 * p.length))::real as score
+                      from unnest($1, $2) as w(word, weight)
+                      join graphium_private.postings p on p.tenant_id = %1$L::uuid and p.audience_key = any ($5) and p.word_key = w.word
+                     group by p.statement_id) as f
+             order by f.score desc, f.statement_id) as s
+      %2$s
+     order by s.score desc, s.statement_id
+     limit $6 $query$,
+    p_tenant_id,
+    case when p_filter <> '' then format('join graphium.kg_statements r on r.tenant_id = %L::uuid and r.id = s.statement_id %s', p_tenant_id, p_filter) end)
+    using p_words, p_weights, v_k1 * (1 - v_b), p_per_word, p_audiences, p_count;
+end
+$score_admitted$;
+comment on function graphium_private._score_admitted(uuid, bigint[], double precision[], double precision, bigint[], text, int) is
+  'The visible statements, of those that the filter admits, that weighed words say most of, with their BM25 score, the best first.';
+revoke all on function graphium_private._score_admitted(uuid, bigint[], double precision[], double precision, bigint[], text, int) from public;
 
 -- By the rarest words, until these come to word_postings. Where fewer than p_count statements have those, by all words, of which what is
--- common is read in the newest statements; and only where these are too few as well (a filter leaves them out), by everything. A filter that
--- admits few statements goes first: their words are looked up.
+-- common is read in the newest statements, from the newest that the filter admits; and only where these are too few as
+-- well, by everything. A filter that admits few statements goes first: their words are looked up.
 create or replace function graphium_private._match_words(p_tenant_id uuid, p_words text[], p_filter text, p_count int)
   returns table (statement_id uuid, score real)
   language plpgsql stable parallel unsafe security invoker
 as $match_words$
--- @plpgsql_check_options: security_warnings = off
--- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)
 declare
   c_all constant int := 2147483646;
-  c_looked_up constant int := 5000; -- postings, one by one
+  c_looked_up constant int := 7500; -- postings, one by one; a statement itself takes as long as two
   v_audiences constant bigint[] := graphium_private._held_audiences(p_tenant_id);
   v_keys constant bigint[] := graphium_private._keys_of(p_words);
-  v_few constant int := c_looked_up / greatest(cardinality(v_keys), 1);
+  v_few constant int := c_looked_up / (2 + cardinality(v_keys));
   v_most int := least(graphium_private._setting('word_postings'), c_all)::int;
   v_w record;
   v_admitted uuid[];
@@ -276,19 +306,25 @@ begin
   loop
     v_w := graphium_private._weigh_words(p_tenant_id, v_keys, v_audiences, v_most);
     if p_filter <> '' and (v_w.is_part or (select sum(f.n) from unnest(v_w.frequencies) as f(n)) > c_looked_up) then
-      execute format('select array(select r.id from graphium.kg_statements r where r.tenant_id = %L::uuid %s limit %s)', p_tenant_id, p_filter, v_few + 1) into v_admitted;
+      v_admitted := graphium_private._newest(p_tenant_id, null, null, p_filter, null, v_few + 1);
       v_are_few := cardinality(v_admitted) <= v_few;
     end if;
     if v_are_few then
       v_ids := v_admitted;
     else
-      select coalesce(array_agg(m.statement_id), '{}'), array_agg(m.score) into v_ids, v_scores
-        from graphium_private._score_words(p_tenant_id, v_w.words, v_w.frequencies, v_w.weights, v_w.rest, v_w.per_word, v_audiences, p_filter, p_count) as m;
+      if p_filter = '' then
+        select coalesce(array_agg(m.statement_id), '{}'), array_agg(m.score) into v_ids, v_scores
+          from graphium_private._score_words(p_tenant_id, v_w.words, v_w.frequencies, v_w.weights, v_w.rest, v_w.per_word, v_audiences, p_count) as m;
+      else
+        select coalesce(array_agg(m.statement_id), '{}'), array_agg(m.score) into v_ids, v_scores
+          from graphium_private._score_admitted(p_tenant_id, v_w.words, v_w.weights, v_w.per_word, v_audiences, p_filter, p_count) as m;
+      end if;
       exit when cardinality(v_ids) >= p_count or not v_w.is_part;
     end if;
     select coalesce(array_agg(m.statement_id), '{}'), array_agg(m.score) into v_ids, v_scores
       from graphium_private._match_newest(p_tenant_id, coalesce(v_w.words, '{}') || array(select unnest(v_keys) except select unnest(v_w.words)), v_w.frequencies, v_w.per_word,
-             v_ids, v_are_few, v_audiences, p_filter, case when v_w.is_part then greatest(v_most / 3 / cardinality(v_keys), p_count) else 0 end, p_count) as m;
+             v_ids, v_are_few, coalesce(v_admitted[1], 'ffffffff-ffff-ffff-ffff-ffffffffffff'), v_audiences, p_filter,
+             case when v_w.is_part then greatest(v_most / case when v_are_few then 10 else 3 end / cardinality(v_keys), p_count) else 0 end, p_count) as m;
     exit when cardinality(v_ids) >= p_count or v_are_few;
     v_most := c_all;
   end loop;
@@ -302,17 +338,10 @@ revoke all on function graphium_private._match_words(uuid, text[], text, int) fr
 -- is counted only so far, so the cost is bounded however common the words are. Where nothing is left out, the order is that of _match_words.
 create or replace function graphium_private._match_rarest(p_tenant_id uuid, p_words text[], p_audiences bigint[], p_filter text, p_count int) returns uuid[]
   language plpgsql stable parallel unsafe security invoker
-  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $match_rarest$
--- @plpgsql_check_options: security_warnings = off
--- (the filter that stands in the query was written by _write_filter: nothing but columns and constants)
--- Filters are looked up after statements are scored, the best first, until there are enough.
 declare
   c_first constant int := 12000; -- many words fill the measure while the commoner ones need not be counted any further
-  v_k1 constant double precision := graphium_private._setting('bm25_k1');
-  v_b constant double precision := graphium_private._setting('bm25_b');
   v_w record;
-  v_ids uuid[];
 begin
   with few as (
     select f.*
@@ -321,30 +350,12 @@ begin
   )
   select array_agg(f.word) as words,
          array_agg(ln(1 + (greatest(t.documents, f.frequency) - f.frequency + 0.5) / (f.frequency + 0.5))) as weights,
-         v_b / (sum(f.total) / sum(f.frequency)) as per_word
+         graphium_private._setting('bm25_k1') * graphium_private._setting('bm25_b') / (sum(f.total) / sum(f.frequency)) as per_word
     into v_w
     from few f
    cross join (select sum(f.statement_count)::double precision as documents from graphium.dh_families f where f.tenant_id = p_tenant_id) as t;
-  if v_w.words is null then
-    return '{}';
-  end if;
-  execute format($query$
-    select array(
-      select s.statement_id
-        from (select f.statement_id, f.score
-                from (select p.statement_id, sum(w.weight * p.occurrences / (p.occurrences + $3 * (1 - $4 + $5 * p.length)))::real as score
-                        from unnest($1, $2) as w(word, weight)
-                        join graphium_private.postings p on p.tenant_id = %1$L::uuid and p.audience_key = any ($6) and p.word_key = w.word
-                       group by p.statement_id) as f
-               order by f.score desc, f.statement_id) as s
-        %2$s
-       order by s.score desc, s.statement_id
-       limit $7) $query$,
-    p_tenant_id,
-    case when p_filter <> '' then format('join graphium.kg_statements r on r.tenant_id = %L::uuid and r.id = s.statement_id %s', p_tenant_id, p_filter) end)
-    into v_ids
-    using v_w.words, v_w.weights, v_k1, v_b, v_w.per_word, p_audiences, p_count;
-  return v_ids;
+  return array(select s.statement_id
+                 from graphium_private._score_admitted(p_tenant_id, v_w.words, v_w.weights, v_w.per_word, p_audiences, p_filter, p_count) as s);
 end
 $match_rarest$;
 comment on function graphium_private._match_rarest(uuid, text[], bigint[], text, int) is

@@ -162,15 +162,16 @@ def by_newest(
     longest: int,
     scored: Callable[[Row], bool],
     only: bool,
+    upto: UUID,
 ) -> dict[UUID, float]:
-    """Scores by words that are read in the newest rows: of each word and audience the `longest` newest, back to where the
-    first of these lists ends. `scored` says which rows are scored wherever they are, and `only` that no others are."""
+    """Scores by words that are read in the newest rows: of each word and audience the `longest` newest from `upto`, back to
+    where the first of these lists ends. `scored` says which rows are scored wherever they are, `only` that no others are."""
     k1, b = 1.2, 0.4
     bags = {row.id: Counter(plain_words(row.content)) for row in rows}
     lists: dict[tuple[str, frozenset[str]], list[UUID]] = {}
     for row in sorted(rows, key=lambda row: row.id, reverse=True):
         audience = frozenset() if "public" in row.required_scopes else frozenset(row.required_scopes)
-        for word in set(words) & set(bags[row.id]):
+        for word in set(words) & set(bags[row.id]) if row.id <= upto else ():
             lists.setdefault((word, audience), []).append(row.id)
     ends = [ids[longest - 1] for ids in lists.values() if longest and len(ids) >= longest]
     new = [(w, id) for (w, _), ids in lists.items() for id in ids[:longest] if not ends or id >= max(ends)]
@@ -215,16 +216,18 @@ def test_words_that_are_too_common(
         words = [*stems, *{f"number{i}" for i in random.integers(0, 450, n % 4)}]
         keys = boss.execute("select graphium_private._keys_of(%s::text[])", [words]).fetchone()[0]  # type: ignore[index]
         known, is_part = rarest(rows, words, keys, postings)
-        longest = max(postings // 3 // len(words), count)
+        upto = max(row.id for row in rows if family in (None, row.family))
         if family is not None and is_part:
             path = "looked up"
-            scores = by_newest(rows, words, known, documents, longest, lambda row: row.family == family, True)
+            longest = max(postings // 10 // len(words), count)
+            scores = by_newest(rows, words, known, documents, longest, lambda row: row.family == family, True, upto)
         else:
             path, scores = "rarest", bm25(rows, " ".join(known), documents)
             if is_part and len(scores) < count:
                 rare = set(scores)
                 path = "newest"
-                scores = by_newest(rows, words, known, documents, longest, lambda row: row.id in rare, False)  # noqa: B023
+                longest = max(postings // 3 // len(words), count)
+                scores = by_newest(rows, words, known, documents, longest, lambda row: row.id in rare, False, upto)  # noqa: B023
                 if len(scores) < count:
                     path, scores = "all", bm25(rows, " ".join(words), documents)
         paths[path] += 1
@@ -245,21 +248,42 @@ def test_words_that_are_too_common(
         assert set(paths) == {"newest" if family is None else "looked up"}
 
 
-def test_words_that_are_too_common_are_looked_for_everywhere_when_the_newest_are_not_admitted(
+WORDS = [f"word{i}" for i in range(24)]
+LOOKED_UP = 7_500 // (2 + len(WORDS))  # rows: where a filter admits no more, they are
+
+
+def test_words_that_are_too_common_are_looked_for_from_the_newest_that_the_filter_admits(
     new_corpus: Callable[..., Corpus], app: Connection, word_postings: Callable[[int], None]
 ) -> None:
-    """More than are looked up (5,000 postings: 208 rows of 24 words), all older than what else has the words."""
-    words = [f"word{i}" for i in range(24)]
+    """All that it admits is older than what else has the words."""
     random = np.random.default_rng(3)
     corpus = new_corpus(3)
     for memory_type in ("event", "fact"):
-        corpus.plant(
-            *[Row("f", content=" ".join(random.choice(words, size=20)), memory_type=memory_type) for _ in range(230)]
-        )
+        contents = [" ".join(random.choice(WORDS, size=20)) for _ in range(LOOKED_UP + 10)]
+        corpus.plant(*[Row("f", content=content, memory_type=memory_type) for content in contents])
     word_postings(1)
-    scores = bm25(corpus.rows, " ".join(words), len(corpus.rows))
-    old = {row.id: scores[row.id] for row in corpus.rows if row.memory_type == "event"}
-    hits = search(app, corpus, query_text=" ".join(words), match_count=10, memory_types=["event"])
+    upto = max(row.id for row in corpus.rows if row.memory_type == "event")
+    scores = by_newest(corpus.rows, WORDS, {}, len(corpus.rows), 10, lambda _: False, False, upto)
+    hits = search(app, corpus, query_text=" ".join(WORDS), match_count=10, memory_types=["event"])
+    assert [h.score for h in hits] == pytest.approx(sorted(scores.values(), reverse=True)[:10], rel=1e-5)
+    assert all(h.score == pytest.approx(scores[h.statement_id], rel=1e-5) for h in hits)
+
+
+def test_words_that_are_too_common_are_looked_for_everywhere_when_the_newest_are_not_admitted(
+    new_corpus: Callable[..., Corpus], app: Connection, word_postings: Callable[[int], None]
+) -> None:
+    """The newest that the filter admits have none of the words, and what has them there is something else."""
+    random = np.random.default_rng(3)
+    corpus = new_corpus(3)
+    for memory_type, n in (("event", 12), ("fact", 40)):
+        contents = [" ".join(random.choice(WORDS, size=20)) for _ in range(n)]
+        corpus.plant(*[Row("f", content=content, memory_type=memory_type) for content in contents])
+    corpus.plant(*[Row("f", content=f"Rain {n}", memory_type="event") for n in range(LOOKED_UP + 10)])
+    word_postings(1)
+    scores = bm25(corpus.rows, " ".join(WORDS), len(corpus.rows))
+    old = {row.id: scores[row.id] for row in corpus.rows if row.memory_type == "event" and row.id in scores}
+    assert len(old) == 12
+    hits = search(app, corpus, query_text=" ".join(WORDS), match_count=10, memory_types=["event"])
     assert [h.score for h in hits] == pytest.approx(sorted(old.values(), reverse=True)[:10], rel=1e-5)
     assert all(h.score == pytest.approx(old[h.statement_id], rel=1e-5) for h in hits)
 
